@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_told_apart_by_their_end() {
+    fn ids_are_distinguished_by_their_end() {
         assert_eq!(tail(u64::MAX), "…51615");
         assert_eq!([42, 999_999, 1_000_007].map(tail), ["42", "999999", "…00007"]);
         assert_eq!(hex(255), "00000000000000ff");

@@ -9,7 +9,7 @@
 //! player  a recording in the server's place, in a Web Worker
 //! asset   addresses of the page's files
 //! ```
-//! What needs no browser (`draw::raster`, `format`, `url` …) compiles and is tested on the host.
+//! What needs no browser (`draw::rates`, `format`, `url` …) compiles and is tested on the host.
 #![forbid(unsafe_code)]
 
 pub mod draw;

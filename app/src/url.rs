@@ -5,7 +5,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use radixscope_model::id::{DecisionId, Millis, Worker};
 use radixscope_model::record::PanelRef;
-use radixscope_state::cluster::{Kind, Sort};
+use radixscope_state::cluster::{DecisionKind, Sort};
 use radixscope_state::tree::forest::Order;
 
 use crate::time_range::{TimePoint, TimeRange};
@@ -145,7 +145,7 @@ pub struct Address {
     /// The decision that is open: its details in the ledger, its path in the tree.
     pub decision: Option<DecisionId>,
     /// Only decisions of this kind are listed.
-    pub outcome: Option<Kind>,
+    pub outcome: Option<DecisionKind>,
     /// Only decisions are listed that contain this in their texts; empty: all.
     pub find: String,
     /// What decisions are listed by.
@@ -190,7 +190,7 @@ impl Address {
                     .map(|panel| address.panel = *panel),
                 "order" => parse_order(&value).map(|order| address.order = order),
                 "decision" => value.parse().ok().map(|id| address.decision = Some(DecisionId(id))),
-                "outcome" => Kind::named(&value).map(|kind| address.outcome = Some(kind)),
+                "outcome" => DecisionKind::named(&value).map(|kind| address.outcome = Some(kind)),
                 // Links of earlier versions look for a request id.
                 "find" | "request" => {
                     address.find = value.clone();
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kiosk_is_asked_for_as_grafana_asks_and_other_panels_stand_alone() {
+    fn a_kiosk_is_requested_as_grafana_does_and_other_panels_stand_alone() {
         for query in ["kiosk", "kiosk=", "kiosk=1", "kiosk=tv", "kiosk=true"] {
             let (address, notices) = Address::parse(query);
             assert!(address.is_kiosk() && address.is_bare() && notices.is_empty(), "{query}");
@@ -533,7 +533,7 @@ mod tests {
         let query = "?view=decisions&outcome=lost-affinity&find=a%26b%20%C3%A9&sort=-ttft&decision=18446744073709551615";
         let (address, notices) = Address::parse(query);
         assert!(notices.is_empty(), "{notices:?}");
-        assert_eq!((address.outcome, address.find.as_str()), (Some(Kind::LostAffinity), "a&b é"));
+        assert_eq!((address.outcome, address.find.as_str()), (Some(DecisionKind::LostAffinity), "a&b é"));
         assert_eq!(address.sort, Sort::by(Column::Ttft));
         assert_eq!(address.query(), query);
         assert_eq!(Address::parse("request=a").0.query(), "?find=a", "as links of earlier versions have it");
@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said_is_no_query() {
+    fn nothing_given_is_no_query() {
         assert_eq!(Address::parse("").0.query(), "");
         assert!(Address::parse("kiosk=0").0.query().is_empty());
     }

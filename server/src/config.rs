@@ -644,7 +644,7 @@ mod tests {
     }
 
     #[test]
-    fn scrapes_cannot_be_asked_for_too_often_or_with_a_token_that_shows() {
+    fn scrapes_cannot_be_requested_too_often_or_with_a_token_that_shows() {
         for seconds in ["0", "0.1", "61", "NaN", "-1"] {
             assert!(
                 parse(&["serve", "--prometheus", "a", &format!("--prometheus-interval={seconds}")]).is_err()
@@ -655,7 +655,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_of_another_scheme_is_refused_in_words() {
+    fn a_url_of_another_scheme_is_refused_with_a_reason() {
         let error = parse(&["serve", "--nats", "http://x:4222"]).unwrap_err();
         assert_eq!(error.exit_code(), 2);
         assert!(error.to_string().contains("scheme \"http\" is not a NATS scheme"), "{error}");

@@ -444,8 +444,8 @@ impl Page {
     pub async fn screenshot(&self, name: &str) {
         let png = match self.engine {
             Engine::Chromium => {
-                let answer = self.devtools("Page.captureScreenshot", json!({"format": "png"})).await;
-                let data = answer["data"].as_str().expect("a picture");
+                let response = self.devtools("Page.captureScreenshot", json!({"format": "png"})).await;
+                let data = response["data"].as_str().expect("a picture");
                 base64::engine::general_purpose::STANDARD.decode(data).expect("base64")
             }
             Engine::Firefox | Engine::WebKit => self.client.screenshot().await.expect("a picture"),
@@ -567,8 +567,8 @@ impl Page {
     }
 
     async fn log(&self, kind: &str) -> Vec<Value> {
-        let answer = self.command("se/log", json!({"type": kind})).await;
-        serde_json::from_value(answer).expect("a list of log entries")
+        let response = self.command("se/log", json!({"type": kind})).await;
+        serde_json::from_value(response).expect("a list of log entries")
     }
 
     /// A command of Chromium's DevTools: a test that needs one can be run in Chromium alone.
@@ -580,10 +580,10 @@ impl Page {
     async fn command(&self, path: &str, body: Value) -> Value {
         let url = format!("{}/{path}", self.session);
         let headers = [("content-type", "application/json")];
-        let answer = self.http.send(Method::POST, &url, &headers, body.to_string().into_bytes()).await;
-        let answer = answer.expect("the driver answers");
-        assert_eq!(answer.status, 200, "{body}: {}", answer.text());
-        answer.json()["value"].take()
+        let response = self.http.send(Method::POST, &url, &headers, body.to_string().into_bytes()).await;
+        let response = response.expect("the driver answers");
+        assert_eq!(response.status, 200, "{body}: {}", response.text());
+        response.json()["value"].take()
     }
 }
 

@@ -65,7 +65,7 @@ impl Devtools {
 
     /// Sends a command and waits for its result, however long that takes.
     pub async fn call(&self, method: &str, params: Value) -> Result<Value, String> {
-        let (sender, answer) = oneshot::channel();
+        let (sender, response) = oneshot::channel();
         let id = {
             let mut incoming = lock(&self.incoming);
             incoming.calls += 1;
@@ -75,9 +75,9 @@ impl Devtools {
         };
         let command = json!({"id": id, "method": method, "params": params}).to_string();
         self.sink.lock().await.send(Message::text(command)).await.map_err(|e| format!("{method}: {e}"))?;
-        let mut answer = answer.await.map_err(|_| format!("{method}: the page's DevTools ended"))?;
-        match answer["error"].take() {
-            Value::Null => Ok(answer["result"].take()),
+        let mut response = response.await.map_err(|_| format!("{method}: the page's DevTools ended"))?;
+        match response["error"].take() {
+            Value::Null => Ok(response["result"].take()),
             error => Err(format!("{method}: {error}")),
         }
     }
@@ -87,9 +87,9 @@ impl Devtools {
         let params = json!({
             "expression": expression, "returnByValue": true, "awaitPromise": true, "timeout": within_ms,
         });
-        let mut answer = self.call("Runtime.evaluate", params).await?;
-        match &answer["exceptionDetails"] {
-            Value::Null => Ok(answer["result"]["value"].take()),
+        let mut response = self.call("Runtime.evaluate", params).await?;
+        match &response["exceptionDetails"] {
+            Value::Null => Ok(response["result"]["value"].take()),
             details => Err(details["exception"]["description"].as_str().unwrap_or("gave up").to_owned()),
         }
     }

@@ -169,11 +169,11 @@ pub async fn until_workers(server: &Radixscope, expected: &[(Registered, Option<
 }
 
 /// Waits until discovery, the first source, is in a state and says words; gives the cluster then.
-pub async fn until_status(server: &Radixscope, state: &str, words: &str) -> Value {
+pub async fn until_status(server: &Radixscope, state: &str, expected: &str) -> Value {
     server
-        .until_cluster(&format!("discovery is {state}: {words}"), |cluster| {
+        .until_cluster(&format!("discovery is {state}: {expected}"), |cluster| {
             let source = &cluster["sources"][0];
-            let is_said = source["detail"].as_str().is_some_and(|detail| detail.contains(words));
+            let is_said = source["detail"].as_str().is_some_and(|detail| detail.contains(expected));
             wait::expect(source["state"] == state && is_said, || source.to_string())
         })
         .await

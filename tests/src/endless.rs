@@ -248,7 +248,7 @@ pub async fn cost<T>(server: &Radixscope, happens: impl Future<Output = T>) -> (
         loop {
             let since = Instant::now();
             let health = wait::within("it answers", server.try_get("/healthz")).await;
-            assert_eq!(health.expect("an answer").status, 200);
+            assert_eq!(health.expect("a response").status, 200);
             cost.slowest_health = cost.slowest_health.max(since.elapsed());
             tokio::time::sleep(ASK_EVERY).await;
         }

@@ -74,9 +74,9 @@ impl Etcd {
         let process = Process::start("etcd", &mut command);
         wait::until("etcd answers", async || {
             process.expect_running("it answers");
-            let (status, answer) = self.try_ask("/v3/kv/range", &json!({"key": "YQ=="})).await?;
+            let (status, response) = self.try_ask("/v3/kv/range", &json!({"key": "YQ=="})).await?;
             // With authentication on it answers that a login is missing.
-            wait::expect(status == 200 || status == 400, || answer.to_string())
+            wait::expect(status == 200 || status == 400, || response.to_string())
         })
         .await;
         self.process = Some(process);
@@ -128,16 +128,16 @@ impl Etcd {
     }
 
     async fn ask(&self, path: &str, question: &Value) -> Value {
-        let (status, answer) = self.try_ask(path, question).await.expect("etcd answers");
-        assert_eq!(status, 200, "{path}: {answer}");
-        answer
+        let (status, response) = self.try_ask(path, question).await.expect("etcd answers");
+        assert_eq!(status, 200, "{path}: {response}");
+        response
     }
 
     async fn try_ask(&self, path: &str, question: &Value) -> Result<(u16, Value), String> {
         let url = format!("http://127.0.0.1:{}{path}", self.ports[0]);
         let token: Vec<_> = self.token.iter().map(|token| ("authorization", &**token)).collect();
-        let answer = self.http.send(Method::POST, &url, &token, question.to_string().into_bytes()).await?;
-        Ok((answer.status, answer.json()))
+        let response = self.http.send(Method::POST, &url, &token, question.to_string().into_bytes()).await?;
+        Ok((response.status, response.json()))
     }
 }
 

@@ -67,7 +67,7 @@ impl Call {
 pub enum Acknowledge {
     /// As it should be: before the worker calls back.
     Accept,
-    /// Only after all of the answer was sent.
+    /// Only after all of the response was sent.
     Late,
     /// Not at all.
     Never,
@@ -81,28 +81,28 @@ pub struct Script {
     /// How it is acknowledged.
     pub acknowledge: Acknowledge,
     /// What is sent on the connection that the worker opens, after its subject. `None`: it opens none.
-    pub answer: Option<Vec<u8>>,
-    /// Whether that connection is closed after the answer, instead of by whoever asked.
+    pub response: Option<Vec<u8>>,
+    /// Whether that connection is closed after the response, instead of by whoever asked.
     pub closes: bool,
-    /// What the answer waits for once the worker has called back: a permit.
+    /// What the response waits for once the worker has called back: a permit.
     pub held: Option<Arc<Semaphore>>,
 }
 
 impl Script {
     /// Answers, parts as of [`whole`].
-    pub fn answer(parts: Vec<u8>) -> Self {
-        Self { acknowledge: Acknowledge::Accept, answer: Some(parts), closes: false, held: None }
+    pub fn response(parts: Vec<u8>) -> Self {
+        Self { acknowledge: Acknowledge::Accept, response: Some(parts), closes: false, held: None }
     }
 
     /// Accepts and does nothing, as a worker that does not understand the body or cannot reach whoever asks.
     pub fn silence() -> Self {
-        Self { answer: None, ..Self::answer(Vec::new()) }
+        Self { response: None, ..Self::response(Vec::new()) }
     }
 
     /// Refuses in words, as of an endpoint that it does not have.
-    pub fn refusal(words: &str) -> Self {
-        let mut bytes = (words.len() as u32).to_be_bytes().to_vec();
-        bytes.extend(words.as_bytes());
+    pub fn refusal(text: &str) -> Self {
+        let mut bytes = (text.len() as u32).to_be_bytes().to_vec();
+        bytes.extend(text.as_bytes());
         Self { acknowledge: Acknowledge::With(bytes), ..Self::silence() }
     }
 
@@ -125,7 +125,7 @@ impl Script {
     }
 }
 
-/// A part of an answer.
+/// A part of a response.
 pub fn part(header: &[u8], data: &[u8]) -> Vec<u8> {
     let mut part = Vec::with_capacity(24 + header.len() + data.len());
     for size in [header.len() as u64, data.len() as u64, 0] {
@@ -149,14 +149,14 @@ pub fn last_item(is_msgpack: bool) -> Vec<u8> {
     }
 }
 
-/// A whole answer of one item, which is already written.
+/// A whole response of one item, which is already written.
 pub fn whole(item: &[u8], is_msgpack: bool) -> Vec<u8> {
     [prologue(None), part(b"", item), last_item(is_msgpack), part(br#""sentinel""#, b"")].concat()
 }
 
-/// A whole answer in JSON: a kind and its content.
-pub fn whole_json(answer: &Value) -> Vec<u8> {
-    whole(json!({"data": answer, "complete_final": false}).to_string().as_bytes(), false)
+/// A whole response in JSON: a kind and its content.
+pub fn whole_json(response: &Value) -> Vec<u8> {
+    whole(json!({"data": response, "complete_final": false}).to_string().as_bytes(), false)
 }
 
 type Behaviour = Arc<dyn Fn(&Call) -> Script + Send + Sync>;
@@ -210,7 +210,7 @@ impl FakeWorker {
                 if let (Some(to), Some(reply)) = (message.reply, reply) {
                     nats.publish(to, reply.into()).await.expect("the server lives");
                 }
-                tokio::spawn(async move { answer(&call, &script).await });
+                tokio::spawn(async move { respond(&call, &script).await });
             }
         };
         self.tasks.push(tokio::spawn(serve).abort_handle());
@@ -261,7 +261,7 @@ async fn over_tcp(
         Acknowledge::With(bytes) => stream.write_all(bytes).await?,
         Acknowledge::Late | Acknowledge::Never => {}
     }
-    let home = answer(&call, &script).await;
+    let home = respond(&call, &script).await;
     if matches!(script.acknowledge, Acknowledge::Late) {
         stream.write_all(&[0; 4]).await?;
     }
@@ -272,8 +272,8 @@ async fn over_tcp(
 }
 
 /// Calls back and answers. Gives the connection, which is to be kept open.
-async fn answer(call: &Call, script: &Script) -> Option<TcpStream> {
-    let bytes = script.answer.as_ref()?;
+async fn respond(call: &Call, script: &Script) -> Option<TcpStream> {
+    let bytes = script.response.as_ref()?;
     let mut home = TcpStream::connect(call.callback()).await.ok()?;
     let subject = json!({"subject": call.subject(), "stream_type": "response"}).to_string();
     home.write_all(&part(subject.as_bytes(), b"")).await.ok()?;

@@ -59,9 +59,9 @@ pub fn of(capture: &str) -> Figures {
 }
 
 impl Figures {
-    /// Compares with an answer of `/api/v1/cluster`; the words say the first difference.
+    /// Compares with a response of `/api/v1/cluster`; the words say the first difference.
     pub fn check_cluster(&self, cluster: &Value) -> Result<(), String> {
-        let workers = cluster["workers"].as_array().ok_or("no workers in the answer")?;
+        let workers = cluster["workers"].as_array().ok_or("no workers in the response")?;
         let blocks: Vec<Option<u64>> =
             by_id(workers).iter().map(|worker| worker["blocks"].as_u64()).collect();
         same("blocks per worker", &blocks.as_slice(), &self.blocks)?;
@@ -73,15 +73,15 @@ impl Figures {
         same("resident blocks", &number(&cluster["tree"], "resident"), &resident)
     }
 
-    /// Compares with an answer of `/api/v1/decisions` that holds all of them.
-    pub fn check_decisions(&self, answer: &Value) -> Result<(), String> {
-        let decisions = answer["decisions"].as_array().ok_or("no decisions in the answer")?;
+    /// Compares with a response of `/api/v1/decisions` that holds all of them.
+    pub fn check_decisions(&self, response: &Value) -> Result<(), String> {
+        let decisions = response["decisions"].as_array().ok_or("no decisions in the response")?;
         let sums = (decisions.len() as u64, sum(decisions, "isl_blocks"), sum(decisions, "overlap_blocks"));
         same("decisions, prompt blocks, overlap blocks", &sums, &self.decisions)
     }
 }
 
-/// Workers of an answer by ascending id: decimal strings, compared as the numbers they are.
+/// Workers of a response by ascending id: decimal strings, compared as the numbers they are.
 pub fn by_id(workers: &[Value]) -> Vec<&Value> {
     let key = |worker: &Value| {
         let id = worker["worker_id"].as_str().expect("ids are strings").parse::<u64>().expect("of a u64");

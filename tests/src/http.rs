@@ -11,18 +11,18 @@ use serde_json::Value;
 
 use crate::wait;
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpResponse {
     /// Status code.
     pub status: u16,
     /// Headers.
     pub headers: HeaderMap,
-    /// Body, as sent: compressed if the answer says so.
+    /// Body, as sent: compressed if the response says so.
     pub body: Bytes,
 }
 
-impl Answer {
+impl HttpResponse {
     /// A header's value, "" if it is missing.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().expect("our headers are text"))
@@ -54,14 +54,14 @@ impl Default for Http {
 }
 
 impl Http {
-    /// Sends a request. An error means that there was no answer in time.
+    /// Sends a request. An error means that there was no response in time.
     pub async fn send(
         &self,
         method: Method,
         url: &str,
         headers: &[(&str, &str)],
         body: Vec<u8>,
-    ) -> Result<Answer, String> {
+    ) -> Result<HttpResponse, String> {
         let mut request = Request::builder().method(method).uri(url).body(Full::from(body)).expect(url);
         for (name, value) in headers {
             let name = HeaderName::from_bytes(name.as_bytes()).expect("a header name");
@@ -70,13 +70,13 @@ impl Http {
         let answered = wait::at_most(async {
             let (parts, body) = self.client.request(request).await.map_err(|e| e.to_string())?.into_parts();
             let body = body.collect().await.map_err(|e| e.to_string())?.to_bytes();
-            Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body })
+            Ok(HttpResponse { status: parts.status.as_u16(), headers: parts.headers, body })
         });
-        answered.await.and_then(|answer| answer).map_err(|e| format!("{url}: {e}"))
+        answered.await.and_then(|response| response).map_err(|e| format!("{url}: {e}"))
     }
 
     /// `GET`.
-    pub async fn get(&self, url: &str) -> Result<Answer, String> {
+    pub async fn get(&self, url: &str) -> Result<HttpResponse, String> {
         self.send(Method::GET, url, &[], Vec::new()).await
     }
 }

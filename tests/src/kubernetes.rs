@@ -71,7 +71,7 @@ impl Kubernetes {
     /// One that answers everybody in the clear, as `kubectl proxy`.
     pub async fn start() -> Self {
         let (this, listener) = Self::bind().await;
-        let router = Router::new().fallback(answer).with_state(Arc::clone(&this.api));
+        let router = Router::new().fallback(response).with_state(Arc::clone(&this.api));
         tokio::spawn(async move { axum::serve(listener, router).await });
         this
     }
@@ -90,7 +90,7 @@ impl Kubernetes {
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![chain], key))
         .expect("its own certificate");
         let listener = Tls { listener, acceptor: TlsAcceptor::from(Arc::new(config)) };
-        let router = Router::new().fallback(answer).with_state(Arc::clone(&this.api));
+        let router = Router::new().fallback(response).with_state(Arc::clone(&this.api));
         tokio::spawn(async move { axum::serve(listener, router).await });
         this
     }
@@ -189,7 +189,7 @@ impl Kubernetes {
     pub fn cut(&self) {
         let mut state = self.state();
         state.cuts += 1;
-        self.tell(state);
+        self.notify(state);
     }
 
     /// Keeps no version but the latest.
@@ -198,7 +198,7 @@ impl Kubernetes {
         // As if something else had changed: the versions that are known now are too old.
         state.version += 1;
         state.oldest = state.version;
-        self.tell(state);
+        self.notify(state);
     }
 
     /// Refuses requests whose address has this in it, from now on and with this body.
@@ -206,7 +206,7 @@ impl Kubernetes {
         let mut state = self.state();
         state.refusal = Some((part, status, body.to_owned()));
         state.cuts += 1;
-        self.tell(state);
+        self.notify(state);
     }
 
     /// Refuses no more.
@@ -251,10 +251,10 @@ impl Kubernetes {
             None => ("DELETED", state.objects.remove(&key).expect("it was there")),
         };
         state.log.push((version, path, kind, object));
-        self.tell(state);
+        self.notify(state);
     }
 
-    fn tell(&self, state: MutexGuard<'_, State>) {
+    fn notify(&self, state: MutexGuard<'_, State>) {
         drop(state);
         self.api.changed.send_modify(|changes| *changes += 1);
     }
@@ -292,7 +292,7 @@ fn map_of(key: &str) -> (&'static str, &str) {
     (map, path)
 }
 
-async fn answer(
+async fn response(
     Shared(api): Shared<Arc<Api>>,
     Query(query): Query<BTreeMap<String, String>>,
     method: axum::http::Method,

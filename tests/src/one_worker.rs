@@ -33,17 +33,17 @@ pub fn event(event_id: u64, data: &Value) -> Value {
     json!({"worker_id": WORKER, "event": {"event_id": event_id, "dp_rank": 0, "data": data}})
 }
 
-/// A whole answer, in the codec of the call.
-pub fn answer(call: &Call, answer: &Value) -> Script {
-    let item = json!({"data": answer, "complete_final": false});
+/// A whole response, in the codec of the call.
+pub fn response(call: &Call, response: &Value) -> Script {
+    let item = json!({"data": response, "complete_final": false});
     let item = match call.is_msgpack() {
         true => rmp_serde::to_vec_named(&item).expect("plain data"),
         false => item.to_string().into_bytes(),
     };
-    Script::answer(whole(&item, call.is_msgpack()))
+    Script::response(whole(&item, call.is_msgpack()))
 }
 
-/// An answer with all blocks.
+/// A response with all blocks.
 pub fn tree(events: &[Value], last_event_id: u64) -> Value {
     json!({"TreeDump": {"events": events, "last_event_id": last_event_id, "reset_scope": "all"}})
 }

@@ -17,18 +17,18 @@ pub struct Site {
 impl Site {
     /// A site of one page.
     pub async fn of_page(html: &str) -> Self {
-        let answer = format!(
+        let response = format!(
             "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{html}",
             html.len()
         );
-        let answer = Arc::new(answer);
+        let response = Arc::new(response);
         Self::listen(move |mut stream| {
-            let answer = Arc::clone(&answer);
+            let response = Arc::clone(&response);
             async move {
                 let mut request = [0; 4096];
                 // Whatever is asked for, it is the page; browsers also come by for an icon.
                 let _ = stream.read(&mut request).await;
-                let _ = stream.write_all(answer.as_bytes()).await;
+                let _ = stream.write_all(response.as_bytes()).await;
             }
         })
         .await

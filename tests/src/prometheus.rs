@@ -67,19 +67,19 @@ impl Prometheus {
     /// What a query comes to now, or why it cannot be asked.
     pub async fn query(&self, query: &str) -> Result<Vec<Value>, String> {
         let query: String = form_urlencoded::byte_serialize(query.as_bytes()).collect();
-        let answer = self.http.get(&format!("{}/api/v1/query?query={query}", self.origin)).await?;
-        let answer = serde_json::from_slice::<Value>(&answer.body).map_err(|error| error.to_string())?;
-        match answer["data"]["result"].as_array() {
+        let response = self.http.get(&format!("{}/api/v1/query?query={query}", self.origin)).await?;
+        let response = serde_json::from_slice::<Value>(&response.body).map_err(|error| error.to_string())?;
+        match response["data"]["result"].as_array() {
             Some(result) => Ok(result.clone()),
-            None => Err(answer.to_string()),
+            None => Err(response.to_string()),
         }
     }
 
     /// The rules with what came of them.
     pub async fn rules(&self) -> Vec<Value> {
-        let answer =
+        let response =
             self.http.get(&format!("{}/api/v1/rules", self.origin)).await.expect("Prometheus answers");
-        let groups = answer.json()["data"]["groups"].as_array().expect("groups").clone();
+        let groups = response.json()["data"]["groups"].as_array().expect("groups").clone();
         groups.iter().flat_map(|group| group["rules"].as_array().expect("rules").clone()).collect()
     }
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use hyper::Method;
 use serde_json::Value;
 
-use crate::http::{Answer, Http};
+use crate::http::{Http, HttpResponse};
 use crate::paths;
 use crate::process::Process;
 use crate::viewer::{Resume, Viewer};
@@ -161,37 +161,37 @@ impl Radixscope {
     }
 
     /// `GET`.
-    pub async fn get(&self, path: &str) -> Answer {
+    pub async fn get(&self, path: &str) -> HttpResponse {
         self.http.get(&self.url(path)).await.expect("the server answers")
     }
 
     /// `GET` with more headers.
-    pub async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+    pub async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> HttpResponse {
         self.http.send(Method::GET, &self.url(path), headers, Vec::new()).await.expect("the server answers")
     }
 
-    /// `GET`, where there may be no answer.
-    pub async fn try_get(&self, path: &str) -> Result<Answer, String> {
+    /// `GET`, where there may be no response.
+    pub async fn try_get(&self, path: &str) -> Result<HttpResponse, String> {
         self.http.get(&self.url(path)).await
     }
 
     /// `POST` of JSON.
-    pub async fn post(&self, path: &str, body: &str, headers: &[(&str, &str)]) -> Answer {
+    pub async fn post(&self, path: &str, body: &str, headers: &[(&str, &str)]) -> HttpResponse {
         let body = body.as_bytes().to_vec();
         self.http.send(Method::POST, &self.url(path), headers, body).await.expect("the server answers")
     }
 
     /// `GET` of JSON that has to be there.
     pub async fn json(&self, path: &str) -> Value {
-        let answer = self.get(path).await;
-        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
-        answer.json()
+        let response = self.get(path).await;
+        assert_eq!(response.status, 200, "{path}: {}", response.text());
+        response.json()
     }
 
     /// What `/api/v1/tree` says of a block that it has to know.
     pub async fn block(&self, hash: &str) -> Value {
-        let mut answer = self.json(&format!("/api/v1/tree?root={hash}&limit=1")).await;
-        let first = answer["rows"][0].take();
+        let mut response = self.json(&format!("/api/v1/tree?root={hash}&limit=1")).await;
+        let first = response["rows"][0].take();
         assert_eq!(first["block_hash"], hash);
         first
     }
@@ -205,8 +205,8 @@ impl Radixscope {
     pub async fn until_cluster(&self, what: &str, look: impl Fn(&Value) -> Result<(), String>) -> Value {
         wait::until(what, async || {
             self.process.expect_running(what);
-            let answer = self.try_get("/api/v1/cluster").await?;
-            let cluster = answer.json();
+            let response = self.try_get("/api/v1/cluster").await?;
+            let cluster = response.json();
             look(&cluster).map(|()| cluster)
         })
         .await
@@ -216,8 +216,8 @@ impl Radixscope {
     pub async fn until_ready(&self) {
         wait::until("the server is ready", async || {
             self.process.expect_running("it is ready");
-            let answer = self.try_get("/readyz").await?;
-            wait::expect(answer.status == 200, || format!("{} {}", answer.status, answer.text()))
+            let response = self.try_get("/readyz").await?;
+            wait::expect(response.status == 200, || format!("{} {}", response.status, response.text()))
         })
         .await;
     }

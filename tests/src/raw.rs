@@ -13,8 +13,8 @@ use crate::wait;
 
 /// What came back for bytes.
 #[derive(Debug)]
-pub struct RawAnswer {
-    /// Status code; 0 if the connection ended without an answer.
+pub struct RawResponse {
+    /// Status code; 0 if the connection ended without a response.
     pub status: u16,
     /// Everything, headers and body.
     pub text: String,
@@ -26,20 +26,20 @@ pub async fn connect(port: u16) -> TcpStream {
 }
 
 /// Sends `request` as it stands and reads until the server closes: the request has to ask for that.
-pub async fn ask(port: u16, request: &str) -> RawAnswer {
+pub async fn ask(port: u16, request: &str) -> RawResponse {
     let mut socket = connect(port).await;
     socket.write_all(request.as_bytes()).await.expect("the request is sent");
     rest(&mut socket).await
 }
 
 /// Everything that comes until the server closes.
-pub async fn rest(socket: &mut TcpStream) -> RawAnswer {
+pub async fn rest(socket: &mut TcpStream) -> RawResponse {
     let mut bytes = Vec::new();
     // A connection that is reset has ended too.
     let _ = wait::within("the server closes the connection", socket.read_to_end(&mut bytes)).await;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let status = text.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-    RawAnswer { status, text }
+    RawResponse { status, text }
 }
 
 /// The status that comes for `request`, on a connection that may stay open.
@@ -54,11 +54,11 @@ pub async fn answered(port: u16, request: &str) -> (u16, TcpStream) {
     (status, socket)
 }
 
-/// Sends `request` and reads the status; 0 if there is no answer.
+/// Sends `request` and reads the status; 0 if there is no response.
 async fn status_of(socket: &mut TcpStream, request: &str) -> u16 {
     socket.write_all(request.as_bytes()).await.expect("the request is sent");
     let mut head = [0; 12];
-    match wait::within("an answer comes", socket.read_exact(&mut head)).await {
+    match wait::within("a response comes", socket.read_exact(&mut head)).await {
         Ok(_) => String::from_utf8_lossy(&head[9..]).parse().expect("a status"),
         Err(_) => 0,
     }

@@ -52,14 +52,14 @@ pub async fn create_streams(jetstream: &jetstream::Context, messages: &[Message]
 }
 
 /// Publishes messages into their stream, in order, and waits until all of them are kept.
-pub async fn publish_kept(jetstream: &jetstream::Context, messages: &[Message]) {
+pub async fn publish_retained(jetstream: &jetstream::Context, messages: &[Message]) {
     for some in messages.chunks(AT_ONCE) {
-        let mut kept = Vec::with_capacity(some.len());
+        let mut retained = Vec::with_capacity(some.len());
         for message in some {
             let publication = jetstream.publish(message.subject.clone(), message.payload.clone()).await;
-            kept.push(publication.expect("JetStream takes what it is sent").into_future());
+            retained.push(publication.expect("JetStream takes what it is sent").into_future());
         }
-        try_join_all(kept).await.expect("JetStream keeps what it was sent");
+        try_join_all(retained).await.expect("JetStream keeps what it was sent");
     }
 }
 

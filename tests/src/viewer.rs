@@ -211,7 +211,7 @@ pub async fn stalled(url: &str) -> Socket {
     let (mut socket, _) = client_async(url, MaybeTlsStream::Plain(stream)).await.expect("it takes viewers");
     let first = wait::within("the server greets", socket.next()).await;
     assert!(matches!(first, Some(Ok(Message::Ping(_)))), "{first:?}");
-    socket.flush().await.expect("the answer is sent");
+    socket.flush().await.expect("the response is sent");
     socket
 }
 

@@ -25,7 +25,7 @@ static PATIENCE: LazyLock<f64> = LazyLock::new(|| {
     number.unwrap_or_else(|| panic!("RADIXSCOPE_TEST_PATIENCE={factor} is no factor"))
 });
 
-/// Looks until `look` gives a value; panics with its last answer when it takes longer than [`BOUND`].
+/// Looks until `look` gives a value; panics with its last response when it takes longer than [`BOUND`].
 pub async fn until<T>(what: &str, look: impl AsyncFnMut() -> Result<T, String>) -> T {
     until_within(BOUND, what, look).await
 }

@@ -94,18 +94,18 @@ async fn large_questions_in_parallel_do_not_hold_viewers_up() {
                 .collect();
             for post in posts {
                 // A refusal may come before the body is sent, which some clients take for a broken connection.
-                let Ok(answer) = post.await.expect("it ran") else {
+                let Ok(response) = post.await.expect("it ran") else {
                     refused += 1;
                     continue;
                 };
-                match answer.status {
+                match response.status {
                     503 => {
-                        assert_eq!(answer.header("retry-after"), "1");
-                        assert!(answer.text().contains("try again"), "{}", answer.text());
+                        assert_eq!(response.header("retry-after"), "1");
+                        assert!(response.text().contains("try again"), "{}", response.text());
                         refused += 1;
                     }
                     200 | 400 => asked += 1,
-                    status => panic!("{what}: {status} {}", answer.text()),
+                    status => panic!("{what}: {status} {}", response.text()),
                 }
             }
         }

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{
     page,
-    process::{self, Running},
+    process::{self, RunningProcess},
     setup::{self, Purpose},
     steps::Steps,
     workspace::Workspace,
@@ -45,12 +45,12 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
 
 /// Begins to build the server, which reads the page from the disk in this profile, and the bundler, beside the page: its largest
 /// crate keeps one core busy for a minute. They take what the page's build leaves of the cores.
-fn start_building_the_rest(workspace: &Workspace) -> Result<Vec<Running>> {
+fn start_building_the_rest(workspace: &Workspace) -> Result<Vec<RunningProcess>> {
     let builds = [["radixscope", "demo"], ["radixscope-bundle", "dev"]];
     let start = |[package, profile]: [&str; 2]| {
         let cargo =
             workspace.cargo(["build", "--locked", "--quiet", "--package", package, "--profile", profile]);
-        Running::start(nice(&cargo).stdout(Stdio::null()).stderr(Stdio::null()))
+        RunningProcess::start(nice(&cargo).stdout(Stdio::null()).stderr(Stdio::null()))
     };
     builds.into_iter().map(start).collect()
 }
@@ -85,7 +85,7 @@ fn start(workspace: &Workspace, binary: &Path, args: &[String]) -> Result<ExitCo
     let mut command = workspace.command(binary);
     command.arg("demo").args(args);
     let url = url(args);
-    let mut server = Running::start(&mut command)?;
+    let mut server = RunningProcess::start(&mut command)?;
     if let Some((address, url)) = url {
         while TcpStream::connect_timeout(&address, TRY_EVERY).is_err() {
             if let Some(status) = server.child.try_wait().context("looking at the server")? {

@@ -45,7 +45,7 @@ enum Command {
     Test {
         /// Only this one, which the rest leaves out because it takes long
         #[arg(value_enum)]
-        part: Option<test::Part>,
+        part: Option<test::TestPart>,
         /// Recordings for it: folders, or names of the repository's own; all of these when none is named
         recordings: Vec<String>,
         /// Options for its program, after `--`
@@ -56,7 +56,7 @@ enum Command {
     Bench {
         /// Only these; everything when none is named
         #[arg(value_enum)]
-        parts: Vec<bench::Part>,
+        parts: Vec<bench::BenchPart>,
         /// Options for the measuring programs, after `--`
         #[arg(last = true)]
         args: Vec<String>,

@@ -76,7 +76,7 @@ pub(crate) fn stopping() -> bool {
 pub(crate) fn run(mut command: Command, mut on_event: impl FnMut(Event)) -> Result<ExitStatus> {
     let (reader, writer) = std::io::pipe().context("making a pipe")?;
     command.stdout(writer.try_clone().context("making a pipe")?).stderr(writer);
-    let mut running = Running::start(&mut command)?;
+    let mut running = RunningProcess::start(&mut command)?;
     drop(command); // holds the pipe's writing end: only the children may keep it open
     let (sender, events) = sync_channel(LINES_AHEAD);
     thread::spawn(move || read_events(reader, &sender));
@@ -103,12 +103,12 @@ pub(crate) fn run(mut command: Command, mut on_event: impl FnMut(Event)) -> Resu
 }
 
 /// A child in a process group of its own. When dropped, the group is ended.
-pub(crate) struct Running {
+pub(crate) struct RunningProcess {
     pub(crate) child: Child,
     group: Pid,
 }
 
-impl Running {
+impl RunningProcess {
     /// Starts a program without standard input.
     ///
     /// # Errors
@@ -138,7 +138,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProcess {
     fn drop(&mut self) {
         // Errors mean that the group is gone already, which is what is wanted.
         let _ = killpg(self.group, Signal::SIGKILL);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_lines_are_told_from_lines_and_lose_their_colours() {
+    fn progress_lines_are_distinguished_from_lines_and_lose_their_colours() {
         let (sender, events) = sync_channel(8);
         read_events(&b"\x1b[1mBuilding 1/2\r\x1b[KCompiling a\n"[..], &sender);
         drop(sender);

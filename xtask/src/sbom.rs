@@ -86,9 +86,9 @@ fn merged(mut all: Value, mut other: Value) -> Value {
     {
         let key = component["bom-ref"].as_str().unwrap_or_default().to_owned();
         let is_required = component["scope"] == "required";
-        let kept = by_ref.entry(key).or_insert(component);
+        let retained = by_ref.entry(key).or_insert(component);
         if is_required {
-            kept["scope"] = "required".into();
+            retained["scope"] = "required".into();
         }
     }
     *list(&mut all, "components") = by_ref.into_values().collect();

@@ -22,7 +22,7 @@ pub(crate) const SELECTION: [&str; 2] = ["--locked", "--workspace"];
 
 /// A test that takes too long for every run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Part {
+pub(crate) enum TestPart {
     /// Unit and property tests, decoders, and one walk through the page; about 3 min
     Quick,
     /// Every recorded deployment at its own pace, with a table of what is found in it and when; about 5 min
@@ -43,7 +43,7 @@ pub(crate) enum Part {
 /// Browsers other than Chromium, as the tests call them.
 const OTHER_BROWSERS: [(&str, &str); 2] = [("firefox", "Firefox"), ("webkit", "WebKit")];
 
-impl Part {
+impl TestPart {
     /// Whether `radixscope` itself is started.
     fn needs_server(self, args: &[String]) -> bool {
         self == Self::Findings || args.iter().any(|arg| arg == "--sockets")
@@ -54,13 +54,13 @@ impl Part {
 ///
 /// # Errors
 /// When something cannot be set up or built, or the test fails.
-pub(crate) fn run_part(workspace: &Workspace, part: Part, args: &[String]) -> Result<ExitCode> {
+pub(crate) fn run_part(workspace: &Workspace, part: TestPart, args: &[String]) -> Result<ExitCode> {
     let program = match part {
-        Part::Quick | Part::Slow => return run_tier(workspace, part),
-        Part::Browsers => return run_in_browsers(workspace, args),
-        Part::Faults => return run_faults(workspace, args),
-        Part::Findings => "findings",
-        Part::Decisions => "decisions",
+        TestPart::Quick | TestPart::Slow => return run_tier(workspace, part),
+        TestPart::Browsers => return run_in_browsers(workspace, args),
+        TestPart::Faults => return run_faults(workspace, args),
+        TestPart::Findings => "findings",
+        TestPart::Decisions => "decisions",
     };
     let mut table = Vec::new();
     let mut test = |step: &mut Step<'_>| {
@@ -157,14 +157,14 @@ const QUICK: &str = "kind(lib) | kind(bin) \
     | (binary(end_to_end) & test(/^browser_page::/))";
 
 /// Sets up, builds, and runs [`QUICK`] or what takes too long for [`run`], which is marked as ignored.
-fn run_tier(workspace: &Workspace, part: Part) -> Result<ExitCode> {
+fn run_tier(workspace: &Workspace, part: TestPart) -> Result<ExitCode> {
     let missing = setup::missing(workspace, Purpose::Test);
     let mut steps = Steps::new(workspace, missing.len() + 3);
     setup::meet(&mut steps, &missing)?;
     page::build(&mut steps, workspace, page::Build::Quick)?;
     build(&mut steps, workspace)?;
     let (usual, arguments) = match part {
-        Part::Slow => ("about 3 min", ["--run-ignored", "only"]),
+        TestPart::Slow => ("about 3 min", ["--run-ignored", "only"]),
         _ => ("about 2 min", ["--filterset", QUICK]),
     };
     test(&mut steps, usual, &arguments)

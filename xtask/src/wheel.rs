@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::{dist, process::Running, steps::Step, workspace::Workspace};
+use crate::{dist, process::RunningProcess, steps::Step, workspace::Workspace};
 
 /// The first second that an entry of a zip archive can have, 1980-01-01: the same content makes the same wheel.
 const FIRST_ZIP_TIME: &str = "315532800";
@@ -78,12 +78,12 @@ fn starts(workspace: &Workspace, program: &Path) -> Result<()> {
     let mut command = workspace.command(program);
     command.args(["demo", "--warm-up", "0", "--listen", &address.to_string()]);
     command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut server = Running::start(&mut command)?;
+    let mut server = RunningProcess::start(&mut command)?;
     let since = Instant::now();
     loop {
         let error = match get(address, "/healthz") {
-            Ok(answer) if answer.starts_with("HTTP/1.1 200 ") => break,
-            Ok(answer) => answer.lines().next().unwrap_or_default().to_owned(),
+            Ok(response) if response.starts_with("HTTP/1.1 200 ") => break,
+            Ok(response) => response.lines().next().unwrap_or_default().to_owned(),
             Err(error) => error.to_string(),
         };
         if let Some(status) = server.child.try_wait().context("looking at the server")? {
@@ -101,14 +101,14 @@ fn starts(workspace: &Workspace, program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// An answer with its headers, as text.
+/// A response with its headers, as text.
 fn get(address: SocketAddr, path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(ANSWERS_WITHIN))?;
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer)?;
-    Ok(String::from_utf8_lossy(&answer).into_owned())
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response)?;
+    Ok(String::from_utf8_lossy(&response).into_owned())
 }
 
 #[cfg(test)]
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_read_to_its_end() {
+    fn a_response_is_read_to_its_end() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let serving = thread::spawn(move || {

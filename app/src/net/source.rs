@@ -12,7 +12,7 @@ use wasm_bindgen_futures::JsFuture;
 use web_sys::{File, Headers, RequestInit, Response, ResponseInit};
 
 use crate::player::{HEAD, READY, Reply};
-use crate::worker::running::Running;
+use crate::worker::running::RunningJob;
 
 /// The player's script.
 const SCRIPT: &str = "player_loader.js";
@@ -128,7 +128,7 @@ fn change(player: Option<Rc<Player>>) {
 
 /// A worker with a recording.
 struct Player {
-    worker: RefCell<Option<Running>>,
+    worker: RefCell<Option<RunningJob>>,
     files: Array,
     /// Requests without a response, by number: the promise to fulfil, and whether bytes are to be in the place of a response.
     waiting: RefCell<Vec<(u32, bool, Function)>>,
@@ -153,7 +153,7 @@ impl Player {
                 player.fail(&format!("the player failed: {why}"));
             }
         };
-        let worker = Running::start(SCRIPT, on_message, broken);
+        let worker = RunningJob::start(SCRIPT, on_message, broken);
         if worker.is_none() {
             player.fail("this browser starts no worker");
         }

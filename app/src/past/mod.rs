@@ -169,7 +169,7 @@ impl HistorySegment {
         if is_replaced {
             self.has_stepped_back |= self.done.is_some();
             *shown = match nearest {
-                Some(nearest) => self.copies[nearest].1.frozen(),
+                Some(nearest) => self.copies[nearest].1.copy_without_forests(),
                 None => self.begin()?,
             };
             self.done = Some(copied);
@@ -211,7 +211,7 @@ impl HistorySegment {
         let at = self.copies.partition_point(|(before, _)| *before < done);
         let is_new = self.copies.get(at).is_none_or(|(known, _)| *known != done);
         if is_new && nodes.saturating_mul(self.copies.len() + 1) <= MOST_COPIED_NODES {
-            self.copies.insert(at, (done, state.frozen()));
+            self.copies.insert(at, (done, state.copy_without_forests()));
         }
     }
 

@@ -155,7 +155,7 @@ fn steps_lead_to_what_is_looked_for() {
 }
 
 #[test]
-fn what_is_cut_or_wrong_is_refused_in_words() {
+fn what_is_cut_or_wrong_is_refused_with_a_reason() {
     let (frames, _) = recorded(10);
     let whole = body(&frames);
     for cut in [1, 3, 5, whole.len() / 2, whole.len() - 1] {

@@ -17,7 +17,7 @@ pub enum Broken {
 }
 
 /// Changes of the tree that may wait for the next frame to be summed up. A page that is not looked at draws no frame.
-const MOST_UNSETTLED: usize = 65_536;
+const MAX_FOREST_BACKLOG: usize = 65_536;
 
 /// What a batch did.
 enum Folded {
@@ -93,7 +93,7 @@ impl Store {
                 // The reader has compared it with the digest that came with the snapshot.
                 live.present.digest = Some((seq, cluster.digest()));
                 live.present.cluster = cluster;
-                live.still.renew();
+                live.paused_tree.renew();
                 live.epoch = live.speaking;
                 return Ok(Some(seq));
             }
@@ -159,7 +159,7 @@ impl Live {
         if self.epoch != self.speaking {
             // Another run of the server, and it begins with records: they continue the empty state.
             self.present.cluster = Cluster::default();
-            self.still.renew();
+            self.paused_tree.renew();
             self.epoch = self.speaking;
             self.present.digest = None;
         }
@@ -177,7 +177,7 @@ impl Live {
                 Err(error) => return Folded::Unreadable(error.to_string()),
             }
         }
-        if self.present.cluster.trees().any(|(_, tree)| tree.forest_backlog() > MOST_UNSETTLED) {
+        if self.present.cluster.trees().any(|(_, tree)| tree.forest_backlog() > MAX_FOREST_BACKLOG) {
             self.present.cluster.update_forest();
         }
         let seq = self.present.cluster.seq();

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use leptos::prelude::*;
-use radixscope_insight::changes::{BlockChange, ChangeTree, Changes, State};
+use radixscope_insight::changes::{BlockChange, ChangeTree, Changes, ComparedState};
 use radixscope_model::id::{Millis, Worker};
 use radixscope_state::cluster::{Cluster, PoolState};
 
@@ -61,9 +61,9 @@ impl Compared {
         self.tree.as_mut()
     }
 
-    fn state(&self, of: Marked) -> Option<State<'_>> {
+    fn state(&self, of: Marked) -> Option<ComparedState<'_>> {
         let state = self.states.iter().find(|state| state.of == of)?;
-        Some(State { cluster: &state.cluster, at: of.1, epoch: state.epoch })
+        Some(ComparedState { cluster: &state.cluster, at: of.1, epoch: state.epoch })
     }
 }
 
@@ -77,7 +77,7 @@ impl Live {
     ) -> Option<Changes> {
         let begun_ms = now_ms();
         let pool = self.shown().cluster.pool(pools.pool).map(PoolState::name).unwrap_or_default();
-        let present = State {
+        let present = ComparedState {
             cluster: &self.present.cluster,
             at: self.present.now_ms,
             epoch: self.epoch.unwrap_or_default(),
@@ -91,7 +91,7 @@ impl Live {
         let changes = Changes::between(a, b, is_across);
         // While somebody points at the tree it stays as it is.
         let of = Some((pools.drawn(), marks, picked));
-        if self.compared.of != of || !self.still.is_held() {
+        if self.compared.of != of || !self.paused_tree.is_paused() {
             let mut tree = ChangeTree::of(a.cluster, b.cluster, &pool, pools.tier, picked);
             self.compared.version += 1;
             tree.version = self.compared.version;

@@ -109,9 +109,9 @@ impl RetainedHistory {
         if index.epoch != self.epoch {
             *self = Self { epoch: index.epoch, ..Self::default() };
         }
-        self.from_ms = index.kept.as_ref().and_then(|kept| kept.from_ms).unwrap_or_default();
+        self.from_ms = index.retained.as_ref().and_then(|retained| retained.from_ms).unwrap_or_default();
         self.to_ms = index.at_ms;
-        self.none = match (self.from_ms.0, index.kept) {
+        self.none = match (self.from_ms.0, index.retained) {
             (0, None) => "No history is retained (--history 0)",
             (0, Some(_)) => "No history is retained: the state is larger than --history-mib",
             _ => "",
@@ -129,7 +129,8 @@ struct HistoryIndex {
     epoch: String,
     at_ms: Millis,
     replay: bool,
-    kept: Option<Retention>,
+    #[serde(rename = "kept")]
+    retained: Option<Retention>,
     segments: Vec<Segment>,
     rows: Vec<HistoryRow>,
 }

@@ -12,8 +12,8 @@ mod file;
 mod history;
 mod link;
 mod past;
+mod paused_tree;
 mod simulated;
-mod still;
 
 use leptos::prelude::*;
 use radixscope_model::id::{Millis, PoolIx, Seq, WorkerIx};
@@ -61,7 +61,7 @@ struct Live {
     pace: clock::Pace,
     /// How many draw the tree.
     forest_keepers: u32,
-    still: still::Still,
+    paused_tree: paused_tree::PausedTree,
     compared: changes::Compared,
 }
 
@@ -135,8 +135,8 @@ pub struct Store {
     pub replayed: RwSignal<bool>,
     /// Whether the moment requested is still on its way.
     pub past_waits: RwSignal<bool>,
-    /// The moment that stood last, as the address has it; 0: the present.
-    pub settled: RwSignal<u64>,
+    /// The time shown once seeking has paused, as in the address, Unix milliseconds; 0: the present.
+    pub debounced_at: RwSignal<u64>,
     /// Raised when more of the timeline is known.
     pub history_version: RwSignal<u32>,
     /// The recording that the reader opened in the place of the server.
@@ -219,7 +219,7 @@ impl Store {
             past_fault: RwSignal::new(String::new()),
             replayed: RwSignal::new(false),
             past_waits: RwSignal::new(false),
-            settled: RwSignal::new(0),
+            debounced_at: RwSignal::new(0),
             history_version: RwSignal::new(0),
             file: RwSignal::new(None),
             second: RwSignal::new(None),
@@ -260,12 +260,12 @@ impl Store {
         self.live.with_value(|live| {
             let shown = ViewContext::new(&live.shown().cluster, pools);
             let changes = live.compared.tree();
-            let still = live.still.of(pools.drawn()).filter(|_| changes.is_none());
-            read(&ViewContext { still, changes, ..shown })
+            let paused_tree = live.paused_tree.of(pools.drawn()).filter(|_| changes.is_none());
+            read(&ViewContext { paused_tree, changes, ..shown })
         })
     }
 
-    /// Looks at the state with its forest arranged and settled, and again whenever it changed: once per drawn frame.
+    /// Looks at the state with its forest arranged and updated, and again whenever it changed: once per drawn frame.
     /// The forest is kept from one frame to the next as long as a caller needs it, see [`Store::keep_forest`].
     pub fn on_tree_frame(self, arrangement: Arrangement, look: impl FnOnce(&ViewContext<'_>, &Forest)) {
         self.version.track();
@@ -282,13 +282,13 @@ impl Store {
         let pools = self.pools.get();
         self.live.update_value(|live| {
             if let Some(changes) = live.compared.tree_mut() {
-                changes.tree_mut().grow_forest(arrangement);
+                changes.tree_mut().build_forest(arrangement);
                 changes.tree_mut().update_forest();
                 return;
             }
             let state = live.past.as_mut().unwrap_or(&mut live.present);
             state.cluster.arrange_forest(pools.pool, pools.tier, arrangement);
-            live.still.keep(ViewContext::new(&state.cluster, pools).tree(), pools.drawn(), arrangement);
+            live.paused_tree.keep(ViewContext::new(&state.cluster, pools).tree(), pools.drawn(), arrangement);
         });
         self.peek_drawn(|shown| shown.tree().forest().map(|forest| look(shown, forest)));
     }
@@ -300,7 +300,7 @@ impl Store {
         self.live.update_value(|live| live.shown_mut().cluster.keep_forest_changes(true));
     }
 
-    /// Looks at the tree that is drawn with its forest settled, once; `None` where there is none.
+    /// Looks at the tree that is drawn with its forest updated, once; `None` where there is none.
     pub fn with_tree<T>(self, look: impl FnOnce(&Tree, &Forest) -> T) -> Option<T> {
         self.look(|shown, forest| look(shown.tree(), forest))
     }
@@ -319,7 +319,7 @@ impl Store {
             self.live.try_update_value(|live| {
                 live.forest_keepers -= 1;
                 if live.forest_keepers == 0 {
-                    live.still = still::Still::default();
+                    live.paused_tree = paused_tree::PausedTree::default();
                     live.shown_mut().cluster.drop_forest();
                 }
             });
@@ -354,7 +354,7 @@ impl Store {
     }
 
     /// The pool whose decisions are compared with each other; `None` where there is one. Tracked.
-    pub fn judged_pool(self) -> Option<PoolIx> {
+    pub fn compared_pool(self) -> Option<PoolIx> {
         let pools = self.pools.get();
         self.labels.with(|labels| (!labels.is_empty()).then_some(pools.pool))
     }
@@ -362,8 +362,8 @@ impl Store {
     /// The last simulation of round-robin, if it is about what is shown: this moment, and this pool alone. Tracked.
     pub fn simulated_round_robin(self) -> Option<RoundRobinRun> {
         let is_one_pool = self.labels.with(Vec::is_empty) || self.pools.get().only.is_some();
-        let (pool, moment) = (self.judged_pool(), self.settled.get());
-        self.round_robin.get().filter(|run| is_one_pool && run.pool == pool && run.moment == moment)
+        let (pool, shown_at) = (self.compared_pool(), self.debounced_at.get());
+        self.round_robin.get().filter(|run| is_one_pool && run.pool == pool && run.shown_at == shown_at)
     }
 
     /// The pool whose tree is drawn. Tracked.

@@ -21,7 +21,7 @@ const MOST_BYTES: usize = 64 << 20;
 /// Shortest time between two moments while it plays: more cannot be distinguished.
 const PLAY_EVERY_MS: f64 = 60.0;
 /// A moment that stands so long is what address and digest speak of.
-const SETTLED_AFTER: Duration = Duration::from_millis(250);
+const DEBOUNCE: Duration = Duration::from_millis(250);
 /// Up to here a segment is its keyframe …
 const KEYFRAME_ALONE: Millis = Millis(0);
 /// … and up to here all of it.
@@ -36,7 +36,7 @@ pub(super) struct SegmentCache {
     is_fetching: bool,
     /// Whether the next frame looks which moment is requested.
     is_due: bool,
-    is_settling: bool,
+    is_debouncing: bool,
     /// The pointer moves along the timeline: a moment nearby is shown at once.
     is_dragged: bool,
     /// The keyframe that came last, where it was not shown yet.
@@ -136,7 +136,7 @@ impl Live {
             past.now_ms = at;
             past.digest = None;
             if is_replaced {
-                self.still.renew();
+                self.paused_tree.renew();
             }
         }
         self.past = Some(past);
@@ -198,7 +198,7 @@ impl Store {
             self.hold();
             self.at.set(now.0);
         }
-        self.settle_soon();
+        self.debounce();
     }
 
     /// Plays on from the moment shown, or stops; what is live stops.
@@ -248,7 +248,7 @@ impl Store {
     pub fn back_to_live(self) {
         self.live.update_value(|live| {
             live.past = None;
-            live.still.end();
+            live.paused_tree.end();
             live.fetched.segments.clear();
             live.fetched.is_dragged = false;
         });
@@ -256,7 +256,7 @@ impl Store {
         self.past_waits.set(false);
         self.set_fault(String::new());
         self.at.set(0);
-        self.settled.set(0);
+        self.debounced_at.set(0);
         self.beat_now();
         self.changed();
     }
@@ -268,8 +268,9 @@ impl Store {
                 let MomentState { cluster, now_ms, digest } = &mut live.present;
                 cluster.drop_forest();
                 let now_ms = (*now_ms).max(cluster.now_ms());
-                live.past = Some(MomentState { cluster: cluster.frozen(), now_ms, digest: *digest });
-                live.still.end();
+                live.past =
+                    Some(MomentState { cluster: cluster.copy_without_forests(), now_ms, digest: *digest });
+                live.paused_tree.end();
             }
         });
     }
@@ -300,7 +301,7 @@ impl Store {
             Some(Ok(())) => {
                 self.changed();
                 if self.speed.get_untracked() == 0 {
-                    self.settle_soon();
+                    self.debounce();
                 }
                 false
             }
@@ -324,7 +325,7 @@ impl Store {
                     if self.live.try_update_value(near) == Some(true) {
                         self.changed();
                     }
-                    self.settle_soon();
+                    self.debounce();
                 }
                 true
             }
@@ -467,24 +468,24 @@ impl Store {
         }
     }
 
-    /// Says what the moment is once it stands: in the address, and by its digest.
-    fn settle_soon(self) {
+    /// Once seeking has paused, writes the time to the address and computes the digest.
+    fn debounce(self) {
         let at = self.at.get_untracked();
         let was_requested =
-            self.live.try_update_value(|live| std::mem::replace(&mut live.fetched.is_settling, true));
+            self.live.try_update_value(|live| std::mem::replace(&mut live.fetched.is_debouncing, true));
         if was_requested == Some(false) {
-            set_timeout(move || self.settle(at), SETTLED_AFTER);
+            set_timeout(move || self.finish_seek(at), DEBOUNCE);
         }
     }
 
-    fn settle(self, requested: u64) {
+    fn finish_seek(self, requested: u64) {
         let at = self.at.get_untracked();
         let is_dragged = self.live.try_update_value(|live| {
-            live.fetched.is_settling = false;
+            live.fetched.is_debouncing = false;
             live.fetched.is_dragged
         });
         if at != requested {
-            return self.settle_soon();
+            return self.debounce();
         }
         if is_dragged == Some(true) {
             return self.rest();
@@ -494,8 +495,8 @@ impl Store {
                 past.digest = Some((past.cluster.seq(), past.cluster.digest()));
             }
         });
-        if self.settled.get_untracked() != at {
-            self.settled.set(at);
+        if self.debounced_at.get_untracked() != at {
+            self.debounced_at.set(at);
         }
         if at != 0 {
             self.changed();

@@ -7,8 +7,8 @@ use radixscope_model::id::{Millis, PoolIx};
 pub struct RoundRobinRun {
     /// The pool whose arrivals were replayed; `None`: there was one.
     pub pool: Option<PoolIx>,
-    /// The moment that was shown then; 0: the present.
-    pub moment: u64,
+    /// The time that was shown then, Unix milliseconds; 0: the present.
+    pub shown_at: u64,
     /// Server's time at which its input was taken.
     pub at_ms: Millis,
     /// Requests counted.

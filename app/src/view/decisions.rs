@@ -81,8 +81,8 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
                     {move || {
                         let what = if pointed.get() { "pointer" } else { "focus" };
                         match newer.get() {
-                            0 => format!("Held while the {what} is here"),
-                            n => format!("Held while the {what} is here, {} newer", format::count(n as u64)),
+                            0 => format!("Paused while the {what} is here"),
+                            n => format!("Paused while the {what} is here, {} newer", format::count(n as u64)),
                         }
                     }}
                 </p>

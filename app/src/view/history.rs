@@ -28,15 +28,15 @@ pub(super) fn keep_moment(store: Store) {
         }
     });
     Effect::new(move |before: Option<u64>| {
-        let settled = store.settled.get();
-        let is_settled = before.is_some_and(|before| before != settled);
+        let at = store.debounced_at.get();
+        let has_changed = before.is_some_and(|before| before != at);
         // Where the reader has changed it meanwhile, the browser is about to say so.
-        if is_settled && known.get_value() == fragment() {
-            let fragment = if settled == 0 { String::new() } else { format!("{MOMENT}{settled}") };
+        if has_changed && known.get_value() == fragment() {
+            let fragment = if at == 0 { String::new() } else { format!("{MOMENT}{at}") };
             write(&store.address.with_untracked(Address::query), &fragment, false);
             known.set_value(fragment);
         }
-        settled
+        at
     });
     let changed = window_event_listener_untyped("hashchange", move |_| {
         known.set_value(fragment());

@@ -103,7 +103,7 @@ fn pool_label(shown: &ViewContext<'_>) -> String {
 fn loads<'a>(shown: &ViewContext<'a>) -> impl Iterator<Item = (WorkerIx, u32)> + use<'a> {
     let cluster = shown.cluster;
     let here = shown.worker_list().filter_map(move |ix| Some((ix, cluster.worker(ix)?)));
-    here.filter(|(_, state)| state.gone.is_none())
+    here.filter(|(_, state)| state.departure.is_none())
         .filter_map(|(ix, state)| Some((ix, state.in_flight.now()?)))
 }
 
@@ -226,7 +226,8 @@ fn busiest(shown: &ViewContext<'_>) -> Option<(String, String)> {
 fn fullest(shown: &ViewContext<'_>) -> Option<(String, String)> {
     let of = |worker: WorkerIx| {
         let capacity = shown.capacity(worker).filter(|capacity| capacity.value > 0)?.value;
-        let held = shown.blocks(worker).filter(|_| shown.worker(worker).is_some_and(|w| w.gone.is_none()))?;
+        let held =
+            shown.blocks(worker).filter(|_| shown.worker(worker).is_some_and(|w| w.departure.is_none()))?;
         Some((worker, held, capacity))
     };
     let share = |held: u64, capacity: u64| held as f64 / capacity as f64;

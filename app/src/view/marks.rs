@@ -72,7 +72,7 @@ fn marks(shown: &ViewContext<'_>, span: TimeSpan) -> Vec<ChartMark> {
             let text = |at| format!("{} {what}, {}", label(worker), time_of_day(at));
             all.extend(at.map(|at| at_once(at, icon, text(at), MarkTarget::Worker(state.id))));
         };
-        add(state.last_gone.map(|gone| gone.at_ms), "×", "left");
+        add(state.last_departure.map(|departure| departure.at_ms), "×", "left");
         add(state.returned_ms, "↺", "came back");
     }
     for process in shown.processes() {

@@ -17,7 +17,7 @@ const MARKS: &str = "nav.svg#";
 
 /// The address of a panel, looking as this view does. Tracked.
 pub(super) fn href(store: Store, panel: Panel) -> String {
-    let moment = match store.settled.get() {
+    let moment = match store.debounced_at.get() {
         0 => String::new(),
         at => format!("#t={at}"),
     };

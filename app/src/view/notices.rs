@@ -133,7 +133,7 @@ fn of_completeness(store: Store) -> Option<Notice> {
 fn of_past(store: Store) -> Option<Notice> {
     let is_bare = store.address.with(Address::is_bare);
     let at = Some(store.at.get()).filter(|at| is_bare && *at != 0)?;
-    let text = format!("Shown is {}, not the present. {}", time_of_day(Millis(at)), store.past_fault.get());
+    let text = format!("Showing {}, not the present. {}", time_of_day(Millis(at)), store.past_fault.get());
     Some(Notice { act: Some(Act::BackToLive), ..Notice::new("notice-past", "warn", text) })
 }
 
@@ -142,7 +142,7 @@ fn of_file(store: Store) -> impl Iterator<Item = Notice> {
     let shown = store.file.get().map(|file| {
         let (from, until) = (time_of_day(file.from), time_of_day(file.until));
         let text =
-            format!("Shown is the recording {}, {from} to {until}; no request goes to a server", file.name);
+            format!("Showing the recording {}, {from} to {until}; no request goes to a server", file.name);
         let act = store.can_close_file().then_some(Act::CloseFile);
         Notice { act, ..Notice::new("notice-file", "info", text) }
     });
@@ -156,7 +156,7 @@ fn of_link(store: Store) -> Option<Notice> {
     let (since, seen) = match store.as_of(Feed::Any) {
         Some(at) => {
             let at = time_of_day(at);
-            (format!(" since {at}"), format!(" Shown is the last known state, as of {at}."))
+            (format!(" since {at}"), format!(" Showing the last known state, as of {at}."))
         }
         None => (String::new(), String::new()),
     };

@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use js_sys::Uint8Array;
 
-use super::running::Running;
-use super::{Job, Request, WorkerResponse};
+use super::running::RunningJob;
+use super::{Job, WorkerRequest, WorkerResponse};
 
 /// The worker's script.
 const SCRIPT: &str = "worker_loader.js";
@@ -18,7 +18,7 @@ pub struct Client(Rc<RefCell<ClientState>>);
 
 #[derive(Default)]
 struct ClientState {
-    worker: Option<Running>,
+    worker: Option<RunningJob>,
     is_ready: bool,
     last_id: u32,
     /// The job under way, encoded until the worker listens, and who wants to notify of it.
@@ -34,7 +34,7 @@ impl Client {
         let mut state = self.0.borrow_mut();
         state.last_id += 1;
         let id = state.last_id;
-        state.message = postcard::to_allocvec(&Request { id, job }).ok();
+        state.message = postcard::to_allocvec(&WorkerRequest { id, job }).ok();
         state.notify = Some(Rc::new(notify));
         if state.worker.is_none() {
             (state.worker, state.is_ready) = (self.spawn(), false);
@@ -56,7 +56,7 @@ impl Client {
         }
     }
 
-    fn spawn(&self) -> Option<Running> {
+    fn spawn(&self) -> Option<RunningJob> {
         let client = Rc::downgrade(&self.0);
         let on_message = move |message: Uint8Array| {
             let Some(client) = client.upgrade().map(Client) else { return };
@@ -73,7 +73,7 @@ impl Client {
             wasm_bindgen_futures::spawn_local(async move { drop(broken) });
             client.end(WorkerResponse::Failed { id, message: format!("the worker failed: {why}") });
         };
-        Running::start(SCRIPT, on_message, broken)
+        RunningJob::start(SCRIPT, on_message, broken)
     }
 
     fn send(&self) {

@@ -1,7 +1,7 @@
-//! Jobs too long for the page, in a Web Worker with a program of its own. [`Request`]s go in, [`WorkerResponse`]s come out, postcard
+//! Jobs too long for the page, in a Web Worker with a program of its own. [`WorkerRequest`]s go in, [`WorkerResponse`]s come out, postcard
 //! over `postMessage`; a job that is no longer wanted ends with its worker.
 //!
-//! To add a job: a variant of [`Job`] and of [`Outcome`], an arm in [`Job::run`].
+//! To add a job: a variant of [`Job`] and of [`JobOutcome`], an arm in [`Job::run`].
 
 #[cfg(target_arch = "wasm32")]
 pub mod client;
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 /// A job and the number that its answers carry.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Request {
+pub struct WorkerRequest {
     /// Chosen by whoever asks.
     pub id: u32,
     /// What is to be done.
@@ -97,7 +97,7 @@ pub enum WorkerResponse {
         /// The request's number.
         id: u32,
         /// What came of it.
-        outcome: Outcome,
+        outcome: JobOutcome,
     },
     /// The job cannot be done. Number 0 where the request could not even be read.
     Failed {
@@ -110,7 +110,7 @@ pub enum WorkerResponse {
 
 /// What comes of a job.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub enum Outcome {
+pub enum JobOutcome {
     /// Of [`Job::Digest`].
     Digest(#[serde(with = "postcard::fixint::le")] u64),
     /// Of [`Job::Baselines`]: what the CSV holds, or what is wrong with it.
@@ -128,7 +128,7 @@ impl Job {
     ///
     /// # Errors
     /// As text, when its input is of no use.
-    pub fn run(self, mut progress: impl FnMut(u32, u32)) -> Result<Outcome, String> {
+    pub fn run(self, mut progress: impl FnMut(u32, u32)) -> Result<JobOutcome, String> {
         match self {
             Job::Digest { parts } => {
                 let mut reader = SnapshotReader::default();
@@ -137,23 +137,23 @@ impl Job {
                     let state = reader.part(part).map_err(|error| error.to_string())?;
                     progress(done, total);
                     if let Some(state) = state {
-                        return Ok(Outcome::Digest(state.digest()));
+                        return Ok(JobOutcome::Digest(state.digest()));
                     }
                 }
                 Err("the snapshot has no end".to_owned())
             }
-            Job::Baselines { csv, name } => Ok(Outcome::Baselines(match csv {
+            Job::Baselines { csv, name } => Ok(JobOutcome::Baselines(match csv {
                 None => Ok(Import { baselines: baseline::reference(), notices: Vec::new() }),
                 Some(csv) => baseline::import(&csv, &name).map_err(|error| error.to_string()),
             })),
             Job::OfflineReplay { sample, settings } => {
                 let (report, ms) = timed(|| sample.evaluate(settings));
-                Ok(Outcome::OfflineReplay(Box::new(report), ms))
+                Ok(JobOutcome::OfflineReplay(Box::new(report), ms))
             }
             Job::Sweep { sample, weights, temperatures, held } => {
                 let (report, ms) =
                     timed(|| sample.sweep(&weights, &temperatures, held, throttled(progress, 1)));
-                Ok(Outcome::Sweep(Box::new(report.ok_or("the sweep was cancelled")?), ms))
+                Ok(JobOutcome::Sweep(Box::new(report.ok_or("the sweep was cancelled")?), ms))
             }
             Job::Resimulate { arrivals, facts, span, settings } => {
                 let arrivals: Arrivals = postcard::from_bytes(&arrivals)
@@ -162,7 +162,7 @@ impl Job {
                 let every = (arrivals.iter().len() / 100).max(1);
                 let (report, ms) =
                     timed(|| resimulate(&arrivals, &facts, span, settings, throttled(progress, every)));
-                Ok(Outcome::Model(Box::new(report.map_err(|error| error.to_string())?), ms))
+                Ok(JobOutcome::Model(Box::new(report.map_err(|error| error.to_string())?), ms))
             }
         }
     }
@@ -205,7 +205,7 @@ fn now_ms() -> f64 {
 
 /// Answers one message; what is to be sent goes to `send`.
 pub fn run(message: &[u8], mut send: impl FnMut(&WorkerResponse)) {
-    let Request { id, job } = match postcard::from_bytes(message) {
+    let WorkerRequest { id, job } = match postcard::from_bytes(message) {
         Ok(request) => request,
         Err(error) => {
             return send(&WorkerResponse::Failed { id: 0, message: format!("not a request: {error}") });
@@ -235,7 +235,7 @@ mod tests {
     }
 
     fn encoded(job: Job) -> Vec<u8> {
-        postcard::to_allocvec(&Request { id: 7, job }).unwrap()
+        postcard::to_allocvec(&WorkerRequest { id: 7, job }).unwrap()
     }
 
     fn parts() -> Vec<Vec<u8>> {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_tells_its_progress_and_then_its_outcome() {
+    fn a_job_reports_its_progress_and_then_its_outcome() {
         let parts = parts();
         let total = parts.len() as u32;
         let all = responses(&encoded(Job::Digest { parts }));
@@ -253,15 +253,15 @@ mod tests {
         let expected: Vec<_> =
             (1..=total).map(|done| WorkerResponse::Progress { id: 7, done, total }).collect();
         assert_eq!(progress, expected);
-        let outcome = Outcome::Digest(Cluster::default().digest());
+        let outcome = JobOutcome::Digest(Cluster::default().digest());
         assert_eq!(*last, WorkerResponse::Done { id: 7, outcome });
     }
 
     #[test]
-    fn baselines_are_read_or_refused_in_words() {
+    fn baselines_are_read_or_refused_with_a_reason() {
         let is_read = |csv: Option<&str>, expected: Result<Import, String>| {
             let job = Job::Baselines { csv: csv.map(str::to_owned), name: "Mine".to_owned() };
-            let outcome = Outcome::Baselines(expected);
+            let outcome = JobOutcome::Baselines(expected);
             assert_eq!(responses(&encoded(job)), [WorkerResponse::Done { id: 7, outcome }]);
         };
         is_read(None, Ok(Import { baselines: baseline::reference(), notices: Vec::new() }));
@@ -276,12 +276,13 @@ mod tests {
         let cluster = Cluster::default();
         let selection = Selection::of(DecisionRange::ALL);
         let sample = Sample::of(&cluster, selection);
-        let frozen = responses(&encoded(Job::OfflineReplay {
+        let report = responses(&encoded(Job::OfflineReplay {
             sample: sample.clone(),
             settings: RouterOverrides::round_robin(),
         }));
-        let outcome = Outcome::OfflineReplay(Box::new(sample.evaluate(RouterOverrides::round_robin())), 0.0);
-        assert_eq!(frozen, [WorkerResponse::Done { id: 7, outcome }]);
+        let outcome =
+            JobOutcome::OfflineReplay(Box::new(sample.evaluate(RouterOverrides::round_robin())), 0.0);
+        assert_eq!(report, [WorkerResponse::Done { id: 7, outcome }]);
         let sweep = responses(&encoded(Job::Sweep {
             sample,
             weights: vec![1.0],
@@ -289,7 +290,7 @@ mod tests {
             held: None,
         }));
         assert!(
-            matches!(&sweep[..], [WorkerResponse::Done { outcome: Outcome::Sweep(report, _), .. }] if report.grid.is_none())
+            matches!(&sweep[..], [WorkerResponse::Done { outcome: JobOutcome::Sweep(report, _), .. }] if report.grid.is_none())
         );
         let facts = Facts::of(&cluster, selection);
         for (arrivals, status_text) in [(vec![0xff; 3], "cannot be read"), (Vec::new(), "cannot be read")] {

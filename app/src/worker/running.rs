@@ -5,13 +5,13 @@ use wasm_bindgen::prelude::*;
 use web_sys::{ErrorEvent, MessageEvent, Worker, WorkerOptions, WorkerType};
 
 /// A worker that runs.
-pub(crate) struct Running {
+pub(crate) struct RunningJob {
     worker: Worker,
     _on_message: Closure<dyn FnMut(MessageEvent)>,
     _broken: Closure<dyn FnMut(ErrorEvent)>,
 }
 
-impl Drop for Running {
+impl Drop for RunningJob {
     fn drop(&mut self) {
         self.worker.set_onmessage(None);
         self.worker.set_onerror(None);
@@ -19,7 +19,7 @@ impl Drop for Running {
     }
 }
 
-impl Running {
+impl RunningJob {
     /// Starts the module `script`. `on_message` gets each message, `broken` what ended the worker; neither may
     /// drop it, because that would drop themselves. `None` where the browser starts no workers, or there is no such script.
     pub(crate) fn start(

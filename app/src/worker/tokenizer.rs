@@ -9,7 +9,7 @@ use js_sys::Uint8Array;
 use radixscope_tokenizer_messages::{Text, TokenizerResponse};
 use web_sys::File;
 
-use super::running::Running;
+use super::running::RunningJob;
 
 /// The worker's script.
 const SCRIPT: &str = "tokenizer_loader.js";
@@ -22,7 +22,7 @@ pub struct Tokenizer(Rc<RefCell<TokenizerState>>);
 
 struct TokenizerState {
     notify: Rc<dyn Fn(TokenizerResponse)>,
-    worker: Option<Running>,
+    worker: Option<RunningJob>,
     file: Option<File>,
     doing: Doing,
     /// The text to be tokenized next.
@@ -89,7 +89,7 @@ impl Tokenizer {
                 Self(own).give_up(&format!("The tokenizer failed: {why}."));
             }
         };
-        let worker = Running::start(SCRIPT, on_message, broken);
+        let worker = RunningJob::start(SCRIPT, on_message, broken);
         let spawned = worker.is_some();
         {
             let mut state = self.0.borrow_mut();

@@ -43,7 +43,7 @@ fn a_file_that_cuts_texts_says_so() {
 }
 
 #[test]
-fn what_is_no_tokenizer_is_refused_in_words() {
+fn what_is_no_tokenizer_is_refused_with_a_reason() {
     assert!(error("").contains("cannot be read as JSON"));
     assert!(error("hello").contains("at line 1 column 1"));
     assert!(error(&tokenizer_json("")[..300]).contains("cannot be read as JSON"), "a file that was cut off");

@@ -88,7 +88,7 @@ fn is_stored(capture: &str, own: &[TokensHash], chained: &[BlockHash]) -> bool {
 
 #[test]
 fn a_prompt_as_text_has_the_block_hashes_that_a_real_dynamo_published() {
-    // The chat template was applied by hand. The request's answer counted so many prompt tokens.
+    // The chat template was applied by hand. The request's response counted so many prompt tokens.
     let text = std::fs::read_to_string(path("tokenizer/prompt.txt")).unwrap();
     let tokens = tokenizer("dynamo").tokens(&Text { text, add_special_tokens: false }).unwrap();
     assert_eq!(tokens.len(), 3795);

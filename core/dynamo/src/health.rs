@@ -22,7 +22,7 @@ pub struct Health {
     pub query_endpoints: Vec<QueryEndpoint>,
 }
 
-/// Reads the body of an answer, whatever its status. `None`: it lists no instances, as a worker's own.
+/// Reads the body of a response, whatever its status. `None`: it lists no instances, as a worker's own.
 ///
 /// # Errors
 /// The first thing that was not understood: half a list would tell of departures that did not happen.

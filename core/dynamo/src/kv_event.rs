@@ -20,7 +20,7 @@ use radixscope_model::record::{Block, Topic};
 pub const MAX_HASHES: usize = 1 << 20;
 
 /// Most multimodal inputs of a run that are counted separately.
-const MAX_PICTURES: usize = 256;
+const MAX_MULTIMODAL_INPUTS: usize = 256;
 
 /// The tier in which blocks are stored (≥ 1.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -62,7 +62,7 @@ pub enum KvData {
         /// Into [`KvEvents::blocks`].
         blocks: Range<u32>,
         /// How many pictures, sounds or films (`mm_extra_info`) these blocks hold parts of: different ones, by their hash.
-        pictures: u16,
+        multimodal_inputs: u16,
     },
     /// Blocks dropped.
     Removed {
@@ -108,7 +108,7 @@ pub struct KvEvents {
     /// Whether the payload was an array of events (Dynamo ≥ 1.4) or one event.
     pub batch: bool,
     /// Hashes of the pictures of the run that is read.
-    pictures: Vec<u64>,
+    multimodal_inputs: Vec<u64>,
     /// Whether a whole tree is read, which may be larger than a message.
     is_tree: bool,
 }
@@ -224,7 +224,7 @@ impl KvEvents {
                     parent: parent.map(BlockHash),
                     start_position,
                     blocks,
-                    pictures: self.pictures(),
+                    multimodal_inputs: self.multimodal_inputs(),
                 }
             }
             PlainRun::Removed => {
@@ -313,7 +313,7 @@ impl KvEvents {
             }
         }
         let blocks = required(blocks, "blocks", start)?;
-        Ok(KvData::Stored { parent, start_position, blocks, pictures: self.pictures() })
+        Ok(KvData::Stored { parent, start_position, blocks, multimodal_inputs: self.multimodal_inputs() })
     }
 
     fn block_run<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Result<Range<u32>, Fault> {
@@ -326,7 +326,7 @@ impl KvEvents {
     #[inline]
     fn blocks_left<'a, W: Wire<'a>>(&mut self, wire: &mut W, mut left: Remaining) -> Result<(), Fault> {
         let end = self.blocks.len() + self.room();
-        self.pictures.clear();
+        self.multimodal_inputs.clear();
         loop {
             // As many as stand as Dynamo writes them, which are all, mostly.
             let blocks = &mut self.blocks;
@@ -339,7 +339,7 @@ impl KvEvents {
             if self.blocks.len() == end {
                 return Err(self.too_large(wire));
             }
-            let (block_hash, tokens_hash) = block(wire, &mut self.pictures)?;
+            let (block_hash, tokens_hash) = block(wire, &mut self.multimodal_inputs)?;
             self.blocks.push(to_block(block_hash, tokens_hash));
         }
     }
@@ -384,8 +384,8 @@ impl KvEvents {
         }
     }
 
-    fn pictures(&self) -> u16 {
-        self.pictures.len() as u16
+    fn multimodal_inputs(&self) -> u16 {
+        self.multimodal_inputs.len() as u16
     }
 
     /// How many more blocks and hashes there is room for: the scratch, and with it the indices, stays small.
@@ -414,7 +414,7 @@ fn to_block(block_hash: u64, tokens_hash: u64) -> Block {
 }
 
 /// A block in any form: its hash and its tokens' hash. Pictures that it holds parts of are added to those of its run.
-fn block<'a, W: Wire<'a>>(wire: &mut W, pictures: &mut Vec<u64>) -> Result<(u64, u64), Fault> {
+fn block<'a, W: Wire<'a>>(wire: &mut W, multimodal_inputs: &mut Vec<u64>) -> Result<(u64, u64), Fault> {
     let start = wire.at();
     let (mut block_hash, mut tokens_hash) = (None, None);
     let mut left = wire.map()?;
@@ -426,7 +426,7 @@ fn block<'a, W: Wire<'a>>(wire: &mut W, pictures: &mut Vec<u64>) -> Result<(u64,
             b"mm_extra_info" if !wire.nil()? => {
                 let mark = wire.mark();
                 // In a form that is not known it costs no block.
-                if mm_extra_info(wire, pictures).is_err() {
+                if mm_extra_info(wire, multimodal_inputs).is_err() {
                     wire.rewind(mark);
                     wire.skip()?;
                 }
@@ -439,18 +439,18 @@ fn block<'a, W: Wire<'a>>(wire: &mut W, pictures: &mut Vec<u64>) -> Result<(u64,
 }
 
 /// `{"mm_objects":[{"mm_hash":77,"offsets":[[16,20]]}]}`
-fn mm_extra_info<'a, W: Wire<'a>>(wire: &mut W, pictures: &mut Vec<u64>) -> Result<(), Fault> {
+fn mm_extra_info<'a, W: Wire<'a>>(wire: &mut W, multimodal_inputs: &mut Vec<u64>) -> Result<(), Fault> {
     let mut left = wire.map()?;
     while let Some(key) = wire.next_key(&mut left)? {
         match key {
-            b"mm_objects" => mm_objects(wire, pictures)?,
+            b"mm_objects" => mm_objects(wire, multimodal_inputs)?,
             _ => wire.skip()?,
         }
     }
     Ok(())
 }
 
-fn mm_objects<'a, W: Wire<'a>>(wire: &mut W, pictures: &mut Vec<u64>) -> Result<(), Fault> {
+fn mm_objects<'a, W: Wire<'a>>(wire: &mut W, multimodal_inputs: &mut Vec<u64>) -> Result<(), Fault> {
     let mut left = wire.array()?;
     while wire.next_element(&mut left)? {
         let mut object = wire.map()?;
@@ -458,8 +458,8 @@ fn mm_objects<'a, W: Wire<'a>>(wire: &mut W, pictures: &mut Vec<u64>) -> Result<
             match key {
                 b"mm_hash" => {
                     let hash = wire.hash()?;
-                    if pictures.len() < MAX_PICTURES && !pictures.contains(&hash) {
-                        pictures.push(hash);
+                    if multimodal_inputs.len() < MAX_MULTIMODAL_INPUTS && !multimodal_inputs.contains(&hash) {
+                        multimodal_inputs.push(hash);
                     }
                 }
                 _ => wire.skip()?,

@@ -150,7 +150,7 @@ impl TypedFault {
         let reason = match text {
             _ if text.starts_with(TOO_LARGE) || text.starts_with("recursion limit") => Reason::TooLarge,
             _ if text.starts_with("unknown variant") => Reason::UnknownKind,
-            _ if WRONG_TYPE.iter().any(|words| text.starts_with(words)) => Reason::WrongType,
+            _ if WRONG_TYPE.iter().any(|prefix| text.starts_with(prefix)) => Reason::WrongType,
             _ => Reason::Malformed,
         };
         Self { reason, problem: text.to_owned(), at }

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_dynamos_is_refused_in_words() {
+    fn what_is_not_dynamos_is_refused_with_a_reason() {
         let (id, sequence, whole) = (7u64.to_be_bytes(), 3u64.to_be_bytes(), body(&envelope(7, 3)));
         let reason = |frames: &[&[u8]]| open(frames).unwrap_err().reason;
         assert_eq!(reason(&[b"t", &id, &whole]), Reason::Malformed);

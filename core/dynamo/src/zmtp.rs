@@ -105,7 +105,7 @@ pub fn ping(ttl: u16) -> Vec<u8> {
     command("PING", &ttl.to_be_bytes())
 }
 
-/// The answer to a PING with this context.
+/// The response to a PING with this context.
 pub fn pong(context: &[u8]) -> Vec<u8> {
     command("PONG", context)
 }
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plain_zmtp_3_is_refused_in_words() {
+    fn what_is_no_plain_zmtp_3_is_refused_with_a_reason() {
         let changed = |at: usize, with: &[u8]| {
             let mut bytes = GREETING;
             bytes[at..at + with.len()].copy_from_slice(with);

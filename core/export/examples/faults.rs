@@ -261,6 +261,6 @@ fn counted<'a>(runs: impl Iterator<Item = &'a BTreeSet<String>>) -> String {
     for name in runs.flatten() {
         *counts.entry(name.replace('\n', " ").replace('|', "\\|")).or_default() += 1;
     }
-    let words: Vec<String> = counts.into_iter().map(|(name, runs)| format!("{name} ×{runs}")).collect();
-    if words.is_empty() { NONE.to_owned() } else { words.join(", ") }
+    let text: Vec<String> = counts.into_iter().map(|(name, runs)| format!("{name} ×{runs}")).collect();
+    if text.is_empty() { NONE.to_owned() } else { text.join(", ") }
 }

@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use radixscope_export::panel::svg::{Kind, Panel, PanelRequest};
+use radixscope_export::panel::svg::{Panel, PanelKind, PanelRequest};
 use radixscope_export::tree::TreeSnapshot;
 use radixscope_insight::time_range::TimeRange;
 use radixscope_insight::view_context::{PoolQuery, ShownPools, ViewContext};
@@ -129,7 +129,7 @@ fn main() {
 fn measure(cluster: &Cluster) {
     let pools = ShownPools::of(cluster, &PoolQuery::default());
     let shown = ViewContext::new(cluster, pools);
-    for kind in Kind::ALL {
+    for kind in PanelKind::ALL {
         let (mut times, mut bytes) = (Vec::new(), 0);
         let computed = computed_ms();
         for _ in 0..ROUNDS {

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_come_first_and_what_is_over_comes_last_if_it_is_asked_for() {
+    fn the_worst_come_first_and_what_is_over_comes_last_if_it_is_requested() {
         assert_eq!(codes(FindingFilter::default()), ["worst", "late", "early", "note"]);
         assert_eq!(
             codes(FindingFilter { severity: Severity::Warning, cleared: true }),

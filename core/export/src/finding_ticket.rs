@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn all_findings_tell_what_could_not_be_judged() {
+    fn all_findings_report_what_could_not_be_judged() {
         let status = |code: &'static str, status, missing: &'static str| RuleStatus {
             code: code.into(),
             subject: "Latency against its target".into(),

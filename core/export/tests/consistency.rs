@@ -4,7 +4,7 @@
 
 use radixscope_captures::{Played, play};
 use radixscope_export::finding_ticket::{finding_ticket, findings_ticket, setting_line};
-use radixscope_export::panel::svg::{Kind, Panel, PanelRequest};
+use radixscope_export::panel::svg::{Panel, PanelKind, PanelRequest};
 use radixscope_export::{FindingFilter, Findings, Memories, Summary};
 use radixscope_insight::check::Checks;
 use radixscope_insight::occupancy::Occupancy;
@@ -37,7 +37,7 @@ fn after(fault: Fault, topology: Topology) -> Option<(Cluster, Millis)> {
     Some((cluster, last))
 }
 
-fn picture(cluster: &Cluster, kind: Kind, now: Millis) -> String {
+fn picture(cluster: &Cluster, kind: PanelKind, now: Millis) -> String {
     let shown = ViewContext::new(cluster, ShownPools::of(cluster, &PoolQuery::default()));
     let asked = PanelRequest {
         kind,
@@ -59,7 +59,7 @@ fn on_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }
 
-/// Every finding in the API's answer, in its ticket and in the ticket of all.
+/// Every finding in the API's response, in its ticket and in the ticket of all.
 fn compare_findings(cluster: &Cluster, now: Millis, what: &str) {
     let api = serde_json::to_value(Findings::of(cluster, FindingFilter::default(), now)).unwrap();
     let listed = api["findings"].as_array().unwrap();
@@ -109,7 +109,7 @@ fn compare_summary(cluster: &Cluster, now: Millis, what: &str) {
     assert_eq!(of(CheckStatus::Pending), summary.pending.len() as u64, "{what}");
     assert_eq!(api["summary"]["judged"], summary.rules - summary.no_data, "{what}");
     assert!(findings_ticket(cluster).contains(&summary.coverage()), "{what}");
-    let drawn = picture(cluster, Kind::Findings, now);
+    let drawn = picture(cluster, PanelKind::Findings, now);
     assert!(drawn.contains(&summary.coverage()), "{what}: {drawn}");
     let critical =
         FindingFilter::default().of(cluster).iter().filter(|f| f.severity == Severity::Critical).count();
@@ -119,7 +119,7 @@ fn compare_summary(cluster: &Cluster, now: Millis, what: &str) {
 /// Capacity and cached blocks of each worker, in the API and in the picture.
 fn compare_memory(cluster: &Cluster, now: Millis, what: &str) {
     let api = serde_json::to_value(Memories::of(cluster, now)).unwrap();
-    let drawn = picture(cluster, Kind::Occupancy, now);
+    let drawn = picture(cluster, PanelKind::Occupancy, now);
     let workers = cluster.workers_by_id();
     for (json, worker) in api["workers"].as_array().unwrap().iter().zip(workers) {
         let of = Occupancy::of(cluster, worker);

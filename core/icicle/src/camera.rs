@@ -322,7 +322,7 @@ mod tests {
     /// In the fixed order: 100 blocks from 1000 on, 300 from 2000 on of which 2100 … has a second branch of 100 blocks.
     fn tree() -> Tree {
         let mut tree = Tree::default();
-        tree.grow_forest(Arrangement { order: Order::Stable, ..Arrangement::default() });
+        tree.build_forest(Arrangement { order: Order::Stable, ..Arrangement::default() });
         tree.store(Slot(0), None, &blocks(1000..1100), 0);
         tree.store(Slot(0), None, &blocks(2000..2300), 0);
         tree.store(Slot(0), Some(BlockHash(2099)), &blocks(3000..3100), 0);
@@ -339,7 +339,7 @@ mod tests {
         camera.step(tree, tree.forest().expect("grown"), now_ms, false)
     }
 
-    fn settled(camera: &mut Camera, tree: &Tree) -> Region {
+    fn after_journey(camera: &mut Camera, tree: &Tree) -> Region {
         camera.step(tree, tree.forest().expect("grown"), 0.0, true).0
     }
 
@@ -355,53 +355,53 @@ mod tests {
     #[test]
     fn what_is_under_the_pointer_stays_there_while_zooming() {
         let (tree, mut camera) = (tree(), Camera::default());
-        let before = settled(&mut camera, &tree);
+        let before = after_journey(&mut camera, &tree);
         let at = (0.3, 0.6);
         let place = |r: Region| (r.x0 + at.0 * (r.x1 - r.x0), r.top + at.1 * (r.bottom - r.top));
         camera.zoom(1.7, at, Axes::Both, false);
-        let after = settled(&mut camera, &tree);
+        let after = after_journey(&mut camera, &tree);
         let ((x, y), (x_now, y_now)) = (place(before), place(after));
         assert!((x - x_now).abs() < 1e-9 && (y - y_now).abs() < 1e-9, "{before:?} {after:?}");
         assert!((before.x1 / 1.7 - (after.x1 - after.x0)).abs() < 1e-9);
         assert!(after.bottom - after.top < before.bottom);
         camera.zoom(2.0, at, Axes::Across, false);
-        let across = settled(&mut camera, &tree);
+        let across = after_journey(&mut camera, &tree);
         assert_eq!((across.top, across.bottom), (after.top, after.bottom));
     }
 
     #[test]
     fn both_axes_come_to_their_closest_together_and_no_closer() {
         let (tree, mut camera) = (tree(), Camera::default());
-        let all = settled(&mut camera, &tree);
+        let all = after_journey(&mut camera, &tree);
         camera.zoom(all.x1 / LEAST_UNITS, (0.0, 0.0), Axes::Both, false);
-        let r = settled(&mut camera, &tree);
+        let r = after_journey(&mut camera, &tree);
         assert!(
             (r.x1 - r.x0 - LEAST_UNITS).abs() < 1e-6 && (r.bottom - r.top - CLOSE_BLOCKS).abs() < 1e-6,
             "{r:?}"
         );
         camera.zoom(1e9, (0.5, 0.5), Axes::Both, false);
-        let r = settled(&mut camera, &tree);
+        let r = after_journey(&mut camera, &tree);
         assert_eq!((r.x1 - r.x0, r.bottom - r.top), (LEAST_UNITS, LEAST_BLOCKS));
         camera.go(Goal::All);
-        settled(&mut camera, &tree);
+        after_journey(&mut camera, &tree);
         for factor in [1.8, 1.8, 1.0 / 1.8, 1.0 / 1.8] {
             camera.zoom(factor, (0.4, 0.4), Axes::Both, true);
         }
-        assert_eq!((settled(&mut camera, &tree), camera.goal()), (all, Goal::All));
+        assert_eq!((after_journey(&mut camera, &tree), camera.goal()), (all, Goal::All));
         camera.zoom(1e9, (0.5, 0.5), Axes::Both, false);
         camera.zoom(1e-9, (0.9, 0.9), Axes::Both, false);
-        assert_eq!((settled(&mut camera, &tree), camera.goal()), (all, Goal::All));
+        assert_eq!((after_journey(&mut camera, &tree), camera.goal()), (all, Goal::All));
     }
 
     #[test]
     fn nothing_is_seen_far_beyond_the_tree() {
         let (tree, mut camera) = (tree(), Camera::default());
-        let all = settled(&mut camera, &tree);
+        let all = after_journey(&mut camera, &tree);
         camera.pan(3.0, -3.0);
-        assert_eq!(settled(&mut camera, &tree), all, "everything has no outside");
+        assert_eq!(after_journey(&mut camera, &tree), all, "everything has no outside");
         camera.zoom(4.0, (0.5, 0.5), Axes::Both, false);
         camera.pan(30.0, 30.0);
-        let r = settled(&mut camera, &tree);
+        let r = after_journey(&mut camera, &tree);
         assert!(r.x1 > all.x1 && r.x1 < all.x1 * 1.05, "{r:?}");
         assert!(r.bottom > all.bottom && r.bottom < all.bottom * 1.1, "{r:?}");
     }
@@ -409,58 +409,58 @@ mod tests {
     #[test]
     fn a_free_camera_keeps_its_place_when_blocks_come_and_go_at_the_left() {
         let (mut tree, mut camera) = (tree(), Camera::default());
-        settled(&mut camera, &tree);
+        after_journey(&mut camera, &tree);
         camera.zoom(10.0, (0.45, 0.1), Axes::Both, false);
-        settled(&mut camera, &tree);
+        after_journey(&mut camera, &tree);
         let before = under(&camera, &tree, 0.5, 5.0);
         assert_eq!(before.0, 2000);
         tree.store(Slot(1), None, &blocks(500..777), 0);
         tree.update_forest();
-        settled(&mut camera, &tree);
+        after_journey(&mut camera, &tree);
         assert_eq!(under(&camera, &tree, 0.5, 5.0), before);
         for token in 1000..1100 {
             tree.remove(Slot(0), BlockHash(token));
         }
         tree.update_forest();
-        settled(&mut camera, &tree);
+        after_journey(&mut camera, &tree);
         assert_eq!(under(&camera, &tree, 0.5, 5.0), before);
     }
 
     #[test]
     fn when_the_box_above_is_gone_the_next_one_holds_the_place() {
         let (mut tree, mut camera) = (tree(), Camera::default());
-        settled(&mut camera, &tree);
+        after_journey(&mut camera, &tree);
         camera.go(Goal::Block(crumb(&tree, 3000)));
-        settled(&mut camera, &tree);
+        after_journey(&mut camera, &tree);
         camera.zoom(4.0, (0.5, 0.5), Axes::Both, false);
-        let before = settled(&mut camera, &tree);
+        let before = after_journey(&mut camera, &tree);
         for token in 3000..3100 {
             tree.remove(Slot(0), BlockHash(token));
         }
         tree.store(Slot(1), None, &blocks(500..600), 0);
         tree.update_forest();
-        let after = settled(&mut camera, &tree);
+        let after = after_journey(&mut camera, &tree);
         assert_eq!(after.x0 - before.x0, 100.0, "it moves with the box of block 2000");
     }
 
     #[test]
     fn a_block_is_followed_and_leaves_its_place_to_what_is_above() {
         let (mut tree, mut camera) = (tree(), Camera::default());
-        settled(&mut camera, &tree);
+        after_journey(&mut camera, &tree);
         camera.go(Goal::Block(crumb(&tree, 3000)));
-        let r = settled(&mut camera, &tree);
+        let r = after_journey(&mut camera, &tree);
         let x0 = r.x0;
         assert_eq!((r.x1 - r.x0, r.top, r.bottom), (100.0, 100.0, 200.0));
         tree.store(Slot(1), None, &blocks(500..600), 0);
         tree.store(Slot(0), Some(BlockHash(3099)), &blocks(3100..3110), 0);
         tree.update_forest();
-        let r = settled(&mut camera, &tree);
+        let r = after_journey(&mut camera, &tree);
         assert_eq!((r.x0, r.x1 - r.x0, r.bottom), (x0 + 100.0, 110.0, 210.0));
         for token in 3000..3110 {
             tree.remove(Slot(0), BlockHash(token));
         }
         tree.update_forest();
-        let r = settled(&mut camera, &tree);
+        let r = after_journey(&mut camera, &tree);
         assert_eq!(camera.goal(), Goal::Block(crumb(&tree, 2000)));
         assert_eq!((r.x1 - r.x0, r.top, r.bottom), (300.0, 0.0, 300.0));
     }
@@ -468,9 +468,9 @@ mod tests {
     #[test]
     fn a_path_is_seen_from_the_top_to_its_end_with_what_stands_beside() {
         let (tree, mut camera) = (tree(), Camera::default());
-        settled(&mut camera, &tree);
+        after_journey(&mut camera, &tree);
         camera.go(Goal::Path(crumb(&tree, 3000)));
-        let r = settled(&mut camera, &tree);
+        let r = after_journey(&mut camera, &tree);
         assert_eq!((r.x0, r.x1, r.top), (200.0, 500.0, 0.0));
         assert!(r.bottom > 101.0 && r.bottom < 120.0, "{r:?}");
     }
@@ -499,17 +499,17 @@ mod tests {
     #[test]
     fn a_box_outside_comes_into_sight_and_one_inside_moves_nothing() {
         let (tree, mut camera) = (tree(), Camera::default());
-        settled(&mut camera, &tree);
+        after_journey(&mut camera, &tree);
         camera.zoom(4.0, (0.0, 0.0), Axes::Both, false);
-        let before = settled(&mut camera, &tree);
+        let before = after_journey(&mut camera, &tree);
         camera.reveal(Region { x0: 10.0, x1: 60.0, top: 5.0, bottom: 20.0 });
-        assert_eq!(settled(&mut camera, &tree), before);
+        assert_eq!(after_journey(&mut camera, &tree), before);
         camera.reveal(Region { x0: 400.0, x1: 450.0, top: 150.0, bottom: 170.0 });
-        let r = settled(&mut camera, &tree);
+        let r = after_journey(&mut camera, &tree);
         assert!(r.x0 <= 400.0 && r.x1 >= 450.0 && r.top <= 150.0 && r.bottom >= 170.0, "{r:?}");
         assert!((r.x1 - r.x0 - (before.x1 - before.x0)).abs() < 1e-9);
         camera.reveal(Region { x0: 420.0, x1: 421.0, top: 150.0, bottom: 170.0 });
-        let r = settled(&mut camera, &tree);
+        let r = after_journey(&mut camera, &tree);
         assert!((r.x1 - r.x0 - 20.0).abs() < 1e-9, "what is too narrow is approached: {r:?}");
     }
 }

@@ -22,7 +22,7 @@ impl ByChange<'_> {
             None => Fill::plain(evicted_parent),
             Some(BlockChange::Elsewhere) => Fill::plain(blend(ground, shared, DIMMED)),
             // As quiet as the body of a box of several workers: what changed stands out.
-            Some(BlockChange::Kept) => Fill::plain(shared_body(ground, shared)),
+            Some(BlockChange::Retained) => Fill::plain(shared_body(ground, shared)),
             Some(BlockChange::Stored) => Fill::of(stored, ground, Pattern::Bars),
             Some(BlockChange::Evicted) => Fill::of(evicted, ground, Pattern::Stripes),
             Some(BlockChange::Moved) => Fill::of(moved, ground, Pattern::Dots),
@@ -103,7 +103,7 @@ mod tests {
         for from in [100, 200, 300] {
             fold(&mut cluster, stored(0, from..from + 30));
         }
-        let a = cluster.frozen();
+        let a = cluster.copy_without_forests();
         fold(&mut cluster, removed(0, 200..230));
         fold(&mut cluster, removed(0, 300..330));
         fold(&mut cluster, stored(1, 300..330));
@@ -115,9 +115,9 @@ mod tests {
     fn each_change_has_its_colour_and_pattern() {
         let mut changes = tree();
         let arrangement = Arrangement { order: Order::Stable, ..Arrangement::default() };
-        changes.tree_mut().grow_forest(arrangement);
+        changes.tree_mut().build_forest(arrangement);
         let tree = changes.tree();
-        let region = Region::all(tree.forest().expect("grown"));
+        let region = Region::all(tree.forest().expect("built"));
         let view = Viewport { region, width: 120, height: 30, scale: 1.0 };
         for dark in [false, true] {
             let palette = Palette::read(token_text, dark, 2);
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn what_changed_is_seen_where_there_is_no_room_for_it() {
         let mut changes = tree();
-        changes.tree_mut().grow_forest(Arrangement::default());
+        changes.tree_mut().build_forest(Arrangement::default());
         let tree = changes.tree();
         let palette = Palette::read(token_text, true, 2);
         let fills = ByChange { palette: &palette };
@@ -167,8 +167,8 @@ mod tests {
         assert_eq!(fills.of_sliver(&sliver(0b00011)).colour, palette.stored);
         assert_eq!(fills.of_sliver(&sliver(0b00101)).colour, palette.evicted);
         assert_eq!(fills.of_sliver(&sliver(0b00111)).colour, palette.quiet, "several kinds");
-        assert_eq!(fills.of_sliver(&sliver(0b00001)), fills.fill(Some(BlockChange::Kept)));
-        let forest = tree.forest().expect("grown");
+        assert_eq!(fills.of_sliver(&sliver(0b00001)), fills.fill(Some(BlockChange::Retained)));
+        let forest = tree.forest().expect("built");
         let text: Vec<_> =
             forest.children(None).iter().map(|&id| fills.word(tree, forest.chain(id))).collect();
         assert!(text.contains(&Some("evicted".to_owned())) && text.contains(&Some("moved".to_owned())));

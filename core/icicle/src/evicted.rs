@@ -1,7 +1,7 @@
 //! What was evicted since the picture holds still: it keeps its place, hatched. Knows no canvas.
 
 use radixscope_state::tree::Tree;
-use radixscope_state::tree::forest::Seen;
+use radixscope_state::tree::forest::VisibleBox;
 
 use crate::lanes::Lanes;
 use crate::palette::{Palette, Pattern, blend};
@@ -42,7 +42,7 @@ pub fn paint(
         }
     };
     forest.visit(&inner.window(), |seen_box| {
-        let Seen::Chain { id, x0 } = seen_box else { return };
+        let VisibleBox::Chain { id, x0 } = seen_box else { return };
         let chain = forest.chain(id);
         let rect = |from, to| inner.rect(x0, f64::from(chain.width()), from, to);
         let Some((lanes, seen)) = lanes.zip(seen.as_ref()) else {
@@ -81,7 +81,7 @@ mod tests {
         let mut tree = Tree::default();
         store(&mut tree, 0, 1..=50);
         store(&mut tree, 1, 1..=50);
-        tree.grow_forest(Arrangement::default());
+        tree.build_forest(Arrangement::default());
         tree
     }
 
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_holds_any_more_is_hatched_in_its_place() {
+    fn blocks_that_no_worker_holds_any_more_are_hatched_in_place() {
         let mut tree = tree();
         let then = tree.copy_with_forest();
         for worker in [0, 1] {

@@ -1,4 +1,4 @@
-//! What has just come into the tree lights up, what has just gone fades away. Knows no canvas and no clock.
+//! What has just come into the tree lights up, what was just removed fades away. Knows no canvas and no clock.
 //!
 //! It lies above the picture, which shows the present alone: whatever happens here, nothing of it stays.
 
@@ -13,7 +13,7 @@ use crate::viewport::{Rect, Viewport};
 
 /// How long what is new takes to be there, ms.
 const APPEARS_MS: f64 = 400.0;
-/// How long what is gone takes to vanish, ms.
+/// How long removed blocks take to vanish, ms.
 const VANISHES_MS: f64 = 600.0;
 /// Changes shown at a time, so that a storm of them costs no more than a breeze; of more, the oldest end at once.
 const MOST: usize = 512;
@@ -42,12 +42,12 @@ pub struct Veil {
 #[derive(Default)]
 pub struct Fadings {
     alive: VecDeque<Fading>,
-    /// The settling whose changes were taken last.
+    /// The forest update whose changes were taken last.
     revision: u64,
 }
 
 impl Fadings {
-    /// Takes the changes of the settling with this revision, once.
+    /// Takes the changes of the forest update with this revision, once.
     pub fn add(&mut self, revision: u64, changes: &[Change], now_ms: f64) {
         if std::mem::replace(&mut self.revision, revision) == revision {
             return;
@@ -60,7 +60,7 @@ impl Fadings {
         }
     }
 
-    /// Nothing fades any more, and the changes of this settling do not begin to.
+    /// Nothing fades any more, and the changes of this update do not begin to.
     pub fn stop(&mut self, revision: u64) {
         self.revision = revision;
         self.alive.clear();
@@ -96,7 +96,7 @@ impl Fadings {
             let left = 1.0 - (now_ms - born_ms) / lasts_ms(change.kind);
             let opacity = left.clamp(0.0, 1.0);
             match change.kind {
-                ChangeKind::Gone => lay(Veil { rect, colour: colour(palette, change.holder), opacity }),
+                ChangeKind::Removed => lay(Veil { rect, colour: colour(palette, change.holder), opacity }),
                 ChangeKind::Appeared => {
                     lay(Veil { rect, colour: palette.ground, opacity });
                     let bottom = rect.bottom.min(rect.top + EDGE * view.scale);
@@ -110,7 +110,7 @@ impl Fadings {
 const fn lasts_ms(kind: ChangeKind) -> f64 {
     match kind {
         ChangeKind::Appeared => APPEARS_MS,
-        ChangeKind::Gone => VANISHES_MS,
+        ChangeKind::Removed => VANISHES_MS,
     }
 }
 
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn what_is_new_comes_out_of_the_ground_and_what_is_gone_keeps_its_colour_for_a_while() {
         let mut fadings = Fadings::default();
-        let changes = [change(ChangeKind::Appeared, 0.0, 10.0), change(ChangeKind::Gone, 50.0, 10.0)];
+        let changes = [change(ChangeKind::Appeared, 0.0, 10.0), change(ChangeKind::Removed, 50.0, 10.0)];
         fadings.add(1, &changes, 1000.0);
         let now = veils(&fadings, None, 1200.0);
         let p = palette();
@@ -166,7 +166,11 @@ mod tests {
     #[test]
     fn everything_ends() {
         let mut fadings = Fadings::default();
-        fadings.add(1, &[change(ChangeKind::Appeared, 0.0, 10.0), change(ChangeKind::Gone, 0.0, 10.0)], 0.0);
+        fadings.add(
+            1,
+            &[change(ChangeKind::Appeared, 0.0, 10.0), change(ChangeKind::Removed, 0.0, 10.0)],
+            0.0,
+        );
         assert!(fadings.go_on(APPEARS_MS));
         assert_eq!(veils(&fadings, None, APPEARS_MS).len(), 1);
         assert!(!fadings.go_on(VANISHES_MS));
@@ -174,9 +178,9 @@ mod tests {
     }
 
     #[test]
-    fn a_settling_is_taken_once_and_not_at_all_after_a_stop() {
+    fn an_update_is_taken_once_and_not_at_all_after_a_stop() {
         let mut fadings = Fadings::default();
-        let changes = [change(ChangeKind::Gone, 0.0, 10.0)];
+        let changes = [change(ChangeKind::Removed, 0.0, 10.0)];
         fadings.add(1, &changes, 0.0);
         fadings.add(1, &changes, 10.0);
         assert_eq!(veils(&fadings, None, 10.0).len(), 1);
@@ -188,7 +192,7 @@ mod tests {
     #[test]
     fn a_storm_costs_no_more_than_its_bound() {
         let mut fadings = Fadings::default();
-        let changes = [change(ChangeKind::Gone, 0.0, 10.0); 200];
+        let changes = [change(ChangeKind::Removed, 0.0, 10.0); 200];
         (1..=10).for_each(|revision| fadings.add(revision, &changes, f64::from(revision as u32)));
         let now = veils(&fadings, None, 10.0);
         assert_eq!(now.len(), MOST);
@@ -199,7 +203,7 @@ mod tests {
     fn what_is_hardly_seen_or_outside_is_not_shown() {
         let mut fadings = Fadings::default();
         let changes =
-            [(0.0, 1.4), (100.0, 10.0), (-20.0, 15.0)].map(|(x0, w)| change(ChangeKind::Gone, x0, w));
+            [(0.0, 1.4), (100.0, 10.0), (-20.0, 15.0)].map(|(x0, w)| change(ChangeKind::Removed, x0, w));
         fadings.add(1, &changes, 0.0);
         assert!(veils(&fadings, None, 0.0).is_empty());
     }
@@ -207,7 +211,7 @@ mod tests {
     #[test]
     fn in_lanes_it_fades_in_the_lane_of_its_worker() {
         let mut fadings = Fadings::default();
-        fadings.add(1, &[change(ChangeKind::Gone, 0.0, 10.0)], 0.0);
+        fadings.add(1, &[change(ChangeKind::Removed, 0.0, 10.0)], 0.0);
         let lanes = Lanes { workers: (0..2).map(Slot).collect(), height: 25.0, scrolled: 0.0 };
         let veil = veils(&fadings, Some(&lanes), 0.0)[0];
         assert!(veil.rect.top > 25.0 && veil.rect.bottom < 50.0, "{veil:?}");

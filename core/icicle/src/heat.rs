@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_are_told_apart_one_by_one_up_to_sixteen() {
+    fn owners_are_distinguished_one_by_one_up_to_sixteen() {
         assert_eq!([of_owners(1, 8), of_owners(8, 8), of_owners(1, 1)], [0.0, 1.0, 0.0]);
         let shares = [1, 2, 15, 16, 17, 32, 33, 64, 65, 200].map(|n| of_owners(n, 200));
         assert!(shares.is_sorted() && shares[3] < shares[4] && shares[5] < shares[6] && shares[9] == 1.0);

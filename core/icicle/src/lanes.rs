@@ -10,7 +10,7 @@ use radixscope_export::panel::lanes::{
     EDGE_PX, SHARED_OPACITY, SILHOUETTE_OPACITY, holds_sliver, silhouette,
 };
 use radixscope_model::id::Slot;
-use radixscope_state::tree::forest::{Forest, Holder, Seen, Sliver};
+use radixscope_state::tree::forest::{Forest, Holder, Sliver, VisibleBox};
 use radixscope_state::tree::{OwnerSet, Tree};
 
 use crate::palette::{Palette, Pattern, blend};
@@ -126,7 +126,7 @@ pub fn raster(
     let mut slivers = std::mem::take(&mut pixels.slivers);
     slivers.clear();
     forest.visit(&inner.window(), |seen| match seen {
-        Seen::Chain { id, x0 } => {
+        VisibleBox::Chain { id, x0 } => {
             let chain = forest.chain(id);
             let rect = inner.rect(x0, f64::from(chain.width()), chain.position, chain.end());
             if rect.bottom <= 0.0 {
@@ -144,8 +144,8 @@ pub fn raster(
                 }
             }
         }
-        Seen::Sliver(sliver) => slivers.push(sliver),
-        Seen::Run(run) => drawn.runs.extend(can_be_pointed_at(&inner, &run).then_some(run)),
+        VisibleBox::Sliver(sliver) => slivers.push(sliver),
+        VisibleBox::NarrowBoxes(run) => drawn.runs.extend(can_be_pointed_at(&inner, &run).then_some(run)),
     });
     pixels.flush(scale);
     bands.iter().for_each(|band| painter.draw_slivers(band, &slivers, picked, pixels));
@@ -282,7 +282,7 @@ mod tests {
         store(&mut tree, 0, 101..=130);
         store(&mut tree, 1, 101..=130);
         store(&mut tree, 2, 201..=210);
-        tree.grow_forest(Arrangement::default());
+        tree.build_forest(Arrangement::default());
         tree
     }
 
@@ -397,7 +397,7 @@ mod tests {
         store(&mut tree, 0, 1..=5000);
         store(&mut tree, 1, [9001, 9002]);
         store(&mut tree, 70, [9001, 9002]);
-        tree.grow_forest(Arrangement::default());
+        tree.build_forest(Arrangement::default());
         let lanes = Lanes { workers: (0..71).map(Slot).collect(), height: 5003.0, scrolled: 5003.0 };
         let (pixels, p) = (draw(&tree, lanes.clone(), 5000, None).0, palette());
         assert_eq!(pixels.at(99, 1), blend(p.ground, p.worker(W[1]), SHARED_OPACITY));

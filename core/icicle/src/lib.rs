@@ -12,8 +12,8 @@
 //! *Heat* is another way to fill the same boxes. Ages count from a clock in steps of five seconds and hits end at a power of two, so
 //! that neither time passing nor one more request repaints anything; hits of which nothing was received have no colour. *Lanes* draw
 //! the same window once a worker with one visit of the forest, below a faint outline of the whole tree; only lanes that are seen
-//! cost. A sliver is known to be of one worker, or by a bit of one of the first 64. *Fading* takes what each settling brought and
-//! took, 512 changes at a time, and lays it over the picture for half a second: the picture itself never waits for it.
+//! cost. A sliver is known to be of one worker, or by a bit of one of the first 64. *Fading* takes what each forest update added
+//! and removed, 512 changes at a time, and lays it over the picture for half a second: the picture itself never waits for it.
 //!
 //! A crate of its own because every pixel of every frame is made here: in the page it is compiled for speed, the rest for size.
 #![forbid(unsafe_code)]

@@ -17,7 +17,7 @@ use crate::viewport::{Region, Viewport};
 
 /// The whole tree, arranged, on so many pixels.
 fn draw(tree: &mut Tree, arrangement: Arrangement, size: (u32, u32), fills: &dyn Fills) -> (Pixels, Drawn) {
-    tree.grow_forest(arrangement);
+    tree.build_forest(arrangement);
     tree.update_forest();
     let region = Region::all(tree.forest().expect("grown"));
     let view = Viewport { region, width: size.0, height: size.1, scale: 1.0 };

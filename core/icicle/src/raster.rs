@@ -6,7 +6,7 @@
 //! Cost follows what is visible, see [`radixscope_state::tree::forest::Forest::visit`].
 
 use radixscope_model::id::Slot;
-use radixscope_state::tree::forest::{Chain, ChainId, Holder, Run, Seen, Sliver};
+use radixscope_state::tree::forest::{Chain, ChainId, Holder, NarrowBoxes, Sliver, VisibleBox};
 use radixscope_state::tree::{OwnerSet, Tree};
 
 use crate::palette::{Palette, Pattern, Rgb, blend, shared_body};
@@ -221,7 +221,7 @@ pub struct Drawn {
     /// Boxes that have room for text.
     pub labelled: Vec<Labelled>,
     /// Neighbours too narrow for boxes of their own that together are wide enough to be pointed at.
-    pub runs: Vec<Run>,
+    pub runs: Vec<NarrowBoxes>,
 }
 
 /// Draws what `view` shows of the tree's forest into `pixels`.
@@ -240,7 +240,7 @@ pub fn raster(
     slivers.clear();
     let (width, height) = (f64::from(view.width), f64::from(view.height));
     forest.visit(&view.window(), |seen| match seen {
-        Seen::Chain { id, x0 } => {
+        VisibleBox::Chain { id, x0 } => {
             let chain = forest.chain(id);
             let rect = view.rect(x0, f64::from(chain.width()), chain.position, chain.end());
             if rect.bottom <= 0.0 {
@@ -253,8 +253,8 @@ pub fn raster(
                 drawn.labelled.push(Labelled { id, rect, fill });
             }
         }
-        Seen::Sliver(sliver) => slivers.push(sliver),
-        Seen::Run(run) => drawn.runs.extend(can_be_pointed_at(view, &run).then_some(run)),
+        VisibleBox::Sliver(sliver) => slivers.push(sliver),
+        VisibleBox::NarrowBoxes(run) => drawn.runs.extend(can_be_pointed_at(view, &run).then_some(run)),
     });
     pixels.flush(painter.scale);
     painter.draw_slivers(view, &slivers, pixels);
@@ -434,7 +434,7 @@ pub(crate) fn body(rect: Rect, size: (usize, usize), gap: usize) -> ((usize, usi
 }
 
 /// Whether somebody could mean this with a pointer.
-pub(crate) fn can_be_pointed_at(view: &Viewport, run: &Run) -> bool {
+pub(crate) fn can_be_pointed_at(view: &Viewport, run: &NarrowBoxes) -> bool {
     let rect = view.rect(run.x0, run.x1 - run.x0, run.top, run.bottom);
     (rect.right - rect.left).max(rect.bottom - rect.top) >= POINTED_FROM * view.scale
 }
@@ -461,7 +461,7 @@ mod tests {
     use crate::viewport::Region;
 
     fn draw(tree: &mut Tree, width: u32, height: u32, picked: Option<u16>) -> (Pixels, Drawn) {
-        tree.grow_forest(Arrangement::default());
+        tree.build_forest(Arrangement::default());
         let region = Region::all(tree.forest().expect("grown"));
         let view = Viewport { region, width, height, scale: 1.0 };
         let (mut pixels, palette) = (Pixels::default(), palette());

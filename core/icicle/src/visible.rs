@@ -59,7 +59,7 @@ mod tests {
         tree.store(Slot(0), Some(BlockHash(10)), &(31..=34).map(block).collect::<Vec<_>>(), 0);
         let end = tree.find_any(BlockHash(31)).expect("it is there");
         tree.hit(end, 0);
-        tree.grow_forest(Arrangement { width, hits_window: u32::MAX, ..Arrangement::default() });
+        tree.build_forest(Arrangement { width, hits_window: u32::MAX, ..Arrangement::default() });
         tree.update_forest();
         tree
     }

@@ -173,7 +173,7 @@ impl Watcher {
         if self.source_set == SourceSet::Demo || m.channel == Channel::Metrics {
             let payload = self.simulated.payload(m);
             let received = Received { source: self.source, at_ms: m.at_ms, payload };
-            self.intake.take(&received, &mut self.cluster);
+            self.intake.handle(&received, &mut self.cluster);
         }
     }
 

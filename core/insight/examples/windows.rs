@@ -154,7 +154,7 @@ fn recorded(name: &str) {
             next = windows.next();
         }
         let Observed { cluster, intake } = &mut observed;
-        intake.take(&Received { source, at_ms: Millis((at * 1e3) as u64), payload }, cluster);
+        intake.handle(&Received { source, at_ms: Millis((at * 1e3) as u64), payload }, cluster);
     }
     if let Some(now) = next {
         window(now, &observed, 50, &mut recommended);
@@ -174,7 +174,7 @@ fn simulated(users: u32) -> Result<(), Box<dyn Error>> {
         let Observed { cluster, intake } = &mut observed;
         simulation.run_until(until, &mut |m| {
             let received = Received { source, at_ms: m.at_ms, payload: simulated.payload(&m) };
-            intake.take(&received, cluster);
+            intake.handle(&received, cluster);
         });
         if now > 0 {
             window(now, &observed, 1_000, &mut recommended);

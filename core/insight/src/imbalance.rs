@@ -51,7 +51,7 @@ impl Imbalance {
         episodes.sort_by_key(|episode| episode.spikes.first().map(|spike| spike.from_s));
         let estimates = cluster.worker_list().filter_map(|worker| {
             let state = cluster.worker(worker)?;
-            let is_meant = state.gone.is_none() && state.in_flight.now().is_none();
+            let is_meant = state.departure.is_none() && state.in_flight.now().is_none();
             is_meant.then(|| (worker, state.router_loads.first().and_then(|load| load.decode_blocks)))
         });
         let gaps = widest(&pools);

@@ -76,7 +76,7 @@ pub fn series(cluster: &Cluster, now: Millis, seconds: u64) -> Series {
 /// `steps`; `None`: not known in that step, or the worker had left.
 pub fn per_worker(cluster: &Cluster, steps: TimeSteps) -> Vec<(WorkerIx, Vec<Option<u32>>)> {
     let of = |state: &WorkerState| {
-        let left = state.gone.map(|gone| gone.at_ms);
+        let left = state.departure.map(|departure| departure.at_ms);
         let there =
             |at: Millis| left.is_none_or(|left| Millis(at.0 + steps.len_s() * RATE_BUCKET_MS) <= left);
         let known = steps.begins().zip(state.in_flight.most_in_steps(steps));

@@ -1,7 +1,7 @@
 //! Questions asked of the state: findings (one file a rule), latency, memory, in-flight imbalance, baselines, capacity,
 //! what-if, counterfactual, round-robin for one request.
 //!
-//! Must not know how an answer is shown or sent.
+//! Must not know how a response is shown or sent.
 #![forbid(unsafe_code)]
 
 pub mod baseline;

@@ -91,7 +91,7 @@ impl Queues {
             .map(|n| n as u64);
         let workers: Vec<WorkerIx> = workers.collect();
         // Of a part of the workers it is not known which engines are theirs.
-        let mut there = cluster.workers().indexed().filter(|(_, state)| state.gone.is_none());
+        let mut there = cluster.workers().indexed().filter(|(_, state)| state.departure.is_none());
         let are_all = there.all(|(worker, _)| workers.contains(&worker));
         let nameless = by_nameless_engines(cluster, now).filter(|_| are_all);
         let nameless = nameless.map(|requests| Queued { requests, source: "the engines' metrics" });

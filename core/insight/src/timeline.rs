@@ -110,7 +110,7 @@ impl RowInProgress {
             Record::Finding(finding) => self.finding(before, finding),
             Record::Worker { id, .. } => self.worker(WorkerTransition::Joined, Some(*id)),
             Record::Left { worker, .. }
-                if before.worker(*worker).is_some_and(|state| state.gone.is_none()) =>
+                if before.worker(*worker).is_some_and(|state| state.departure.is_none()) =>
             {
                 self.worker(WorkerTransition::Left, id(before, *worker));
             }

@@ -37,7 +37,7 @@ fn observe_for(ms: u64, config: Config, is_received: impl Fn(&WireMessage<'_>) -
     simulation.run_until(Millis(START.0 + ms), &mut |m| {
         if is_received(&m) {
             let received = Received { source, at_ms: m.at_ms, payload: simulated.payload(&m) };
-            intake.take(&received, cluster);
+            intake.handle(&received, cluster);
         }
     });
     observed

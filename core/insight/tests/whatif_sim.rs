@@ -1,7 +1,7 @@
 //! The simulated router's decisions asked again: at its own settings every one comes out as it was taken.
 
 use radixscope_captures::Simulated;
-use radixscope_insight::whatif::{CandidateRef, Prompt, Question, State, WhatIf, deployed};
+use radixscope_insight::whatif::{CandidateRef, Prompt, WhatIf, WhatIfRequest, WhatIfState, deployed};
 use radixscope_intake::{Intake, Received};
 use radixscope_model::id::Millis;
 use radixscope_model::id::PoolIx;
@@ -23,10 +23,10 @@ fn at_the_routers_own_settings_every_decision_comes_out_as_it_was_taken() {
     let mut simulated = Simulated::default();
     simulation.run_until(Millis(START.0 + 60_000), &mut |m| {
         let received = Received { source, at_ms: m.at_ms, payload: simulated.payload(&m) };
-        intake.take(&received, &mut cluster);
+        intake.handle(&received, &mut cluster);
     });
     let state =
-        State { cluster: &cluster, active: Some(intake.routing().active()), now_ms: cluster.now_ms() };
+        WhatIfState { cluster: &cluster, active: Some(intake.routing().active()), now_ms: cluster.now_ms() };
     assert_eq!(deployed(&cluster, PoolIx(0)), Some(RouterSettings::default()));
     let mut engine = WhatIf::default();
     let mut asked = 0;
@@ -35,14 +35,14 @@ fn at_the_routers_own_settings_every_decision_comes_out_as_it_was_taken() {
         if decision.completeness == Completeness::ChosenOnly {
             continue;
         }
-        let question = Question {
+        let question = WhatIfRequest {
             prompt: Prompt::Recorded(decision.id),
             actual: Some(decision.id),
             options: RouterSettings::of_decision(decision).expect("it says how it was computed"),
-            ..Question::default()
+            ..WhatIfRequest::default()
         };
-        let answer = engine.ask(state, &question).expect("answered");
-        for candidate in answer.ranked() {
+        let response = engine.score(state, &question).expect("answered");
+        for candidate in response.ranked() {
             let CandidateRef::Worker(worker) = candidate.candidate.worker else {
                 panic!("a worker of the cluster")
             };
@@ -50,7 +50,7 @@ fn at_the_routers_own_settings_every_decision_comes_out_as_it_was_taken() {
             let off = (candidate.terms.cost - recorded.cost).abs();
             assert!(off < PRINTED, "{} and {}", candidate.terms.cost, recorded.cost);
         }
-        let versus = answer.versus.expect("compared");
+        let versus = response.versus.expect("compared");
         assert!(versus.above_best_blocks.expect("a candidate") < PRINTED, "{versus:?}");
         asked += 1;
     }

@@ -42,8 +42,8 @@ pub struct BlockLifetimes {
 
 #[derive(Clone, Copy)]
 enum BlockLife {
-    /// Held since then.
-    Held(Millis),
+    /// Resident since then.
+    Resident(Millis),
     /// Not held since then, but before.
     Removed(Millis),
 }
@@ -74,7 +74,7 @@ impl Default for BlockLifetimes {
 impl BlockLifetimes {
     /// A record passes, on its way to `cluster`.
     #[inline]
-    pub fn see(&mut self, at: Millis, record: &Record<'_>, cluster: &Cluster) {
+    pub fn observe(&mut self, at: Millis, record: &Record<'_>, cluster: &Cluster) {
         match record {
             Record::Stored { worker, blocks, .. } => {
                 for block in blocks.iter().filter(|block| is_followed(block.block_hash)) {
@@ -120,12 +120,12 @@ impl BlockLifetimes {
         match self.followed.entry((worker, hash)) {
             Entry::Occupied(mut known) => {
                 if let BlockLife::Removed(since) = *known.get() {
-                    known.insert(BlockLife::Held(at));
+                    known.insert(BlockLife::Resident(at));
                     self.workers.of(worker).away.push(at, at.since(since));
                 }
             }
             Entry::Vacant(new) => {
-                new.insert(BlockLife::Held(at));
+                new.insert(BlockLife::Resident(at));
                 if self.followed.len() > MAX_FOLLOWED {
                     self.forget_one();
                 }
@@ -135,7 +135,7 @@ impl BlockLifetimes {
 
     fn removed(&mut self, at: Millis, worker: WorkerIx, hash: BlockHash) {
         if let Some(life) = self.followed.get_mut(&(worker, hash))
-            && let BlockLife::Held(since) = *life
+            && let BlockLife::Resident(since) = *life
         {
             *life = BlockLife::Removed(at);
             self.workers.of(worker).lived.push(at, at.since(since));
@@ -225,7 +225,7 @@ mod tests {
             let block =
                 |hash| Block { block_hash: BlockHash(hash), tokens_hash: TokensHash(hash.wrapping_mul(3)) };
             let blocks: Vec<Block> = hashes.into_iter().map(block).collect();
-            self.0.see(
+            self.0.observe(
                 Millis(at),
                 &Record::Stored { worker: W, parent: None, blocks: blocks.into() },
                 &self.1,
@@ -234,7 +234,7 @@ mod tests {
 
         fn removed(&mut self, at: u64, hashes: impl IntoIterator<Item = u64>) {
             let hashes: Vec<BlockHash> = hashes.into_iter().map(BlockHash).collect();
-            self.0.see(Millis(at), &Record::Removed { worker: W, hashes: hashes.into() }, &self.1);
+            self.0.observe(Millis(at), &Record::Removed { worker: W, hashes: hashes.into() }, &self.1);
         }
 
         fn residency_at(&mut self, at: u64) -> Option<BlockResidency> {
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_reach_a_minute_back_and_are_told_every_few_seconds_when_they_change() {
+    fn figures_reach_a_minute_back_and_are_reported_every_few_seconds_when_they_change() {
         let mut seen = Seen::default();
         seen.stored(0, [16, 32]);
         seen.removed(1_000, [16]);
@@ -304,7 +304,7 @@ mod tests {
             let mut seen = Seen::default();
             seen.stored(0, [16]);
             let Seen(lifetimes, cluster) = &mut seen;
-            lifetimes.see(Millis(1), &record, cluster);
+            lifetimes.observe(Millis(1), &record, cluster);
             seen.removed(2, [16]);
             seen.stored(3, [16]);
             assert_eq!(seen.residency_at(10), None);

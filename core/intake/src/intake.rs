@@ -24,8 +24,8 @@ pub struct Intake {
 
 impl Intake {
     /// That keeps at most so many workers apart at a time; otherwise [`radixscope_state::cluster::MAX_WORKERS`].
-    pub fn with_slots(places: usize) -> Self {
-        Self { ingest: Ingest::with_slots(places), ..Self::default() }
+    pub fn with_slots(slots: usize) -> Self {
+        Self { ingest: Ingest::with_slots(slots), ..Self::default() }
     }
 
     /// Goes on from the state of `sink`: the state is there, and what was known beyond it is forgotten. Of what happened during
@@ -64,9 +64,9 @@ impl Intake {
     }
 
     /// Takes what a source received, see `Ingest::take`.
-    pub fn take(&mut self, received: &Received, sink: &mut impl RecordSink) {
+    pub fn handle(&mut self, received: &Received, sink: &mut impl RecordSink) {
         let Self { ingest, routing, block_lifetimes } = self;
-        ingest.take(received, &mut RoutingSink { routing, block_lifetimes, sink });
+        ingest.handle(received, &mut RoutingSink { routing, block_lifetimes, sink });
     }
 
     /// Loss that a source itself noticed, see `Ingest::missed`.
@@ -85,8 +85,8 @@ impl Intake {
         ingest.flush(at_ms, &mut RoutingSink { routing, block_lifetimes, sink });
         for record in self.routing.flush(at_ms, self.ingest.now(at_ms), sink.cluster()) {
             let entry = Entry { at_ms, record };
-            self.block_lifetimes.see(at_ms, &entry.record, sink.cluster());
-            self.routing.see(&entry, Published::default(), sink.cluster());
+            self.block_lifetimes.observe(at_ms, &entry.record, sink.cluster());
+            self.routing.observe_record(&entry, Published::default(), sink.cluster());
             sink.append(&entry);
         }
         for record in self.block_lifetimes.flush(at_ms) {
@@ -144,12 +144,12 @@ impl<J: RecordSink> RoutingSink<'_, J> {
     #[inline]
     fn is_of_present(&self, record: &Record<'_>) -> bool {
         let (Record::Stored { worker, .. } | Record::Removed { worker, .. }) = record else { return false };
-        self.sink.cluster().workers().get(*worker).is_some_and(|state| state.gone.is_none())
+        self.sink.cluster().workers().get(*worker).is_some_and(|state| state.departure.is_none())
     }
 
-    /// What is known now of decisions that waited for it.
-    fn settle(&mut self, at_ms: Millis) {
-        let records = self.routing.settle(at_ms, self.sink.cluster());
+    /// Records what has become known of pending decisions.
+    fn publish_resolved(&mut self, at_ms: Millis) {
+        let records = self.routing.resolve_due(at_ms, self.sink.cluster());
         if records.is_empty() {
             return;
         }
@@ -178,10 +178,10 @@ impl<J: RecordSink> Sink for RoutingSink<'_, J> {
                 self.sink.append(&Entry { at_ms: entry.at_ms, record: Record::Rejoined { worker } });
             }
         }
-        self.block_lifetimes.see(entry.at_ms, &entry.record, self.sink.cluster());
-        self.routing.see(entry, by, self.sink.cluster());
+        self.block_lifetimes.observe(entry.at_ms, &entry.record, self.sink.cluster());
+        self.routing.observe_record(entry, by, self.sink.cluster());
         self.sink.append(entry);
-        self.settle(entry.at_ms);
+        self.publish_resolved(entry.at_ms);
     }
 
     fn observe(&mut self, observation: RequestObservation<'_>) {

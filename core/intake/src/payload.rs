@@ -73,27 +73,27 @@ pub enum Payload {
         /// counted.
         line: Bytes,
     },
-    /// A process's metrics, one whole answer.
+    /// A process's metrics, one whole response.
     Scrape {
         /// Name of the process.
         process: Arc<str>,
         /// In Prometheus' text format.
         text: Bytes,
     },
-    /// A frontend's list of instances, one whole answer of its `/health`.
+    /// A frontend's list of instances, one whole response of its `/health`.
     Health {
         /// Name of the frontend.
         frontend: Arc<str>,
         /// JSON.
-        answer: Bytes,
+        response: Bytes,
     },
     /// What came of a query for a worker's blocks, read where it was received: dumps are large.
     TreeResponse {
         /// Number of the [`crate::command::TreeQuery`].
         query: u64,
-        /// What the worker answered, or why there is no answer.
+        /// What the worker answered, or why there is no response.
         outcome: Arc<Result<TreeResponse, QueryFailed>>,
-        /// Size of the answer as it was received, in bytes.
+        /// Size of the response as it was received, in bytes.
         size_bytes: usize,
     },
     /// A message of which the source could not even read the outside. It counts as bad input.
@@ -146,7 +146,7 @@ impl Payload {
             | Self::OtherNats { message: bytes, .. }
             | Self::LogLine { line: bytes, .. }
             | Self::Scrape { text: bytes, .. }
-            | Self::Health { answer: bytes, .. } => bytes.len(),
+            | Self::Health { response: bytes, .. } => bytes.len(),
             Self::Discovery { key, value, .. } => key.len() + value.as_ref().map_or(0, Bytes::len),
             Self::TreeResponse { size_bytes, .. } | Self::Unreadable { size_bytes, .. } => *size_bytes,
             Self::Subscribed { .. } | Self::Unsubscribed { .. } => 0,

@@ -110,7 +110,7 @@ impl Tape {
             next[of] += 1;
             last = at;
             let received = Received { source: sources[of], at_ms: Millis(at), payload: payload.clone() };
-            intake.take(&received, &mut cluster);
+            intake.handle(&received, &mut cluster);
         }
         while flush_ms <= last + AFTERWARDS_MS {
             intake.flush(Millis(flush_ms), &mut cluster);

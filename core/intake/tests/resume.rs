@@ -35,7 +35,7 @@ impl Server {
         let event = json!({"event_id": event_id, "data": data, "dp_rank": 0});
         let message = json!({"worker_id": worker, "event": event}).to_string();
         let payload = NatsSubjects::default().publication(self.subject, None, message.into()).unwrap();
-        self.intake.take(&Received { source: self.nats, at_ms: Millis(at), payload }, cluster);
+        self.intake.handle(&Received { source: self.nats, at_ms: Millis(at), payload }, cluster);
     }
 
     fn discovered(&mut self, at: u64, worker: u64, cluster: &mut Cluster) {
@@ -43,7 +43,7 @@ impl Server {
             "instance_id": worker});
         let key = format!("v1/instances/dynamo/backend/generate/{worker:x}").into();
         let payload = Payload::Discovery { key, value: Some(entry.to_string().into()), lease: None };
-        self.intake.take(&Received { source: self.discovery, at_ms: Millis(at), payload }, cluster);
+        self.intake.handle(&Received { source: self.discovery, at_ms: Millis(at), payload }, cluster);
     }
 }
 
@@ -111,8 +111,8 @@ fn who_is_on_no_list_and_silent_has_left_meanwhile() {
     let (mut server, mut cluster) = resumed(CORE);
     server.discovered(START_MS + 6_000, STAYS, &mut cluster);
     server.intake.flush(Millis(START_MS + 34_000), &mut cluster);
-    assert!(cluster.workers().iter().all(|worker| worker.gone.is_none()), "lists may still be read");
+    assert!(cluster.workers().iter().all(|worker| worker.departure.is_none()), "lists may still be read");
     server.intake.flush(Millis(START_MS + 36_000), &mut cluster);
-    let gone = |ix| cluster.worker(WorkerIx(ix)).unwrap().gone.map(|gone| gone.why);
-    assert_eq!((gone(0), gone(1)), (None, Some(DepartureCause::Discovery)));
+    let departed = |ix| cluster.worker(WorkerIx(ix)).unwrap().departure.map(|departure| departure.why);
+    assert_eq!((departed(0), departed(1)), (None, Some(DepartureCause::Discovery)));
 }

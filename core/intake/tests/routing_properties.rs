@@ -124,7 +124,7 @@ proptest! {
             }
             now += later_ms;
             let received = Received { source, at_ms: Millis(now), payload: payload.clone() };
-            intake.take(&received, &mut twice);
+            intake.handle(&received, &mut twice);
         }
         let ids: Vec<_> = twice.near.decisions().newest_first().map(|d| d.decision.id).collect();
         prop_assert!(ids.is_sorted_by(|a, b| a > b));

@@ -31,7 +31,7 @@ fn scraped(capture: &str) -> Cluster {
     for scrape in Recording::fixture(capture).scrapes() {
         let at_ms = Millis(scrape.at_ms());
         let payload = Payload::Scrape { process: scrape.process.into(), text: scrape.text.into() };
-        intake.take(&Received { source: SourceIx(0), at_ms, payload }, &mut cluster);
+        intake.handle(&Received { source: SourceIx(0), at_ms, payload }, &mut cluster);
         intake.flush(at_ms, &mut cluster);
     }
     cluster

@@ -30,10 +30,10 @@ impl Observer {
         Self { intake, simulated: Simulated::default(), cluster, source }
     }
 
-    fn take(&mut self, message: &WireMessage<'_>) {
+    fn handle(&mut self, message: &WireMessage<'_>) {
         let payload = self.simulated.payload(message);
         let received = Received { source: self.source, at_ms: message.at_ms, payload };
-        self.intake.take(&received, &mut self.cluster);
+        self.intake.handle(&received, &mut self.cluster);
     }
 
     fn flush(&mut self, at_ms: Millis) {
@@ -45,7 +45,7 @@ fn observe(config: Config, seconds: u64) -> (Simulation, Cluster) {
     let mut simulation = Simulation::new(config, START).expect("valid");
     let mut observer = Observer::new();
     let until = Millis(START.0 + seconds * 1_000);
-    simulation.run_until(until, &mut |message| observer.take(&message));
+    simulation.run_until(until, &mut |message| observer.handle(&message));
     observer.flush(until);
     (simulation, observer.cluster)
 }

@@ -6,7 +6,7 @@
 pub mod formula;
 pub mod frame;
 pub mod id;
-pub mod moment;
+pub mod micros;
 pub mod number_format;
 pub mod percentile;
 pub mod range;

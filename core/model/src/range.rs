@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn words_name_the_bounds() {
+    fn the_text_names_the_bounds() {
         let ms = |value: f64| format!("{value} ms");
         assert_eq!(Range::exact(612.0).to_text(ms), "612 ms");
         assert_eq!(Range::in_bucket(470.0, Some(1_000.0)).to_text(ms), "470 ms–1000 ms");

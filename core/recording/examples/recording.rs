@@ -245,7 +245,7 @@ fn fold(messages: &[(Millis, Payload)], is_recorded: bool) -> Result<(Took, Live
     let source = intake.source("capture", SourceKind::Nats, Millis(1), &mut live).ok_or("no source")?;
     let (started, before) = (Instant::now(), processor_time());
     for (i, (at_ms, payload)) in messages.iter().enumerate() {
-        intake.take(&Received { source, at_ms: *at_ms, payload: payload.clone() }, &mut live);
+        intake.handle(&Received { source, at_ms: *at_ms, payload: payload.clone() }, &mut live);
         if i % 1_000 == 999 {
             intake.flush(*at_ms, &mut live);
         }

@@ -7,7 +7,7 @@ use radixscope_state::cluster::{Cluster, SnapshotReader};
 
 use crate::channel::Channel;
 use crate::error::RecordingError;
-use crate::reader::Message;
+use crate::reader::RecordedMessage;
 
 /// What is met on the way through a recording.
 pub enum FoldStep<'a> {
@@ -20,7 +20,7 @@ pub enum FoldStep<'a> {
         /// How many parts there are.
         parts: u32,
         /// Its message.
-        message: &'a Message<'a>,
+        message: &'a RecordedMessage<'a>,
     },
     /// A record that is about to be folded.
     Record {
@@ -36,7 +36,7 @@ pub enum FoldStep<'a> {
         /// Number of the first record after it.
         next: Seq,
         /// Its message.
-        message: &'a Message<'a>,
+        message: &'a RecordedMessage<'a>,
         /// The state after it.
         after: &'a Cluster,
     },
@@ -97,7 +97,7 @@ impl Fold {
     /// Takes the next message of keyframes and batches.
     pub(crate) fn apply(
         &mut self,
-        message: &Message<'_>,
+        message: &RecordedMessage<'_>,
         until: Seq,
         seen: &mut dyn FnMut(FoldStep<'_>),
     ) -> Result<(), RecordingError> {

@@ -31,7 +31,7 @@ pub use channel::Channel;
 pub use error::RecordingError;
 pub use fold::FoldStep;
 pub use meta::Meta;
-pub use reader::{Folded, Keyframe, Message, Messages, Recording, SeekTo};
+pub use reader::{Folded, Keyframe, Messages, RecordedMessage, Recording, SeekTo};
 #[cfg(feature = "native")]
 pub use reduced::Reduced;
 pub use series::{Series, SeriesPosition};

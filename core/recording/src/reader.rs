@@ -66,7 +66,7 @@ pub struct Folded {
 
 /// A message.
 #[derive(Clone, Copy, Debug)]
-pub struct Message<'a> {
+pub struct RecordedMessage<'a> {
     /// Its channel.
     pub channel: Channel,
     /// The time at which it stands: as the server's clock, but it never goes back.
@@ -355,7 +355,7 @@ pub struct Messages<'r, R> {
 impl<R: Read + Seek> Messages<'_, R> {
     /// The next message. After damage it goes on with the next chunk.
     #[expect(clippy::should_implement_trait, reason = "a message borrows the chunk")]
-    pub fn next(&mut self) -> Option<Result<Message<'_>, RecordingError>> {
+    pub fn next(&mut self) -> Option<Result<RecordedMessage<'_>, RecordingError>> {
         loop {
             let found = match next_message(&self.records[self.at..]) {
                 None => {
@@ -393,7 +393,7 @@ impl<R: Read + Seek> Messages<'_, R> {
                 }
                 let data = if is_upgraded { &self.upgraded[..] } else { &self.records[data] };
                 let (at_ms, clock_ms) = (Millis(stamp / NS_PER_MS), Millis(at_ns / NS_PER_MS));
-                return Some(Ok(Message { channel, at_ms, clock_ms, data, stamp }));
+                return Some(Ok(RecordedMessage { channel, at_ms, clock_ms, data, stamp }));
             }
         }
     }

@@ -7,7 +7,7 @@ use radixscope_model::id::{Millis, Seq};
 use crate::channel::Channel;
 use crate::error::RecordingError;
 use crate::fold::Fold;
-use crate::reader::Message;
+use crate::reader::RecordedMessage;
 use crate::snapshot::snapshot_frames;
 use crate::writer::Target;
 
@@ -56,7 +56,7 @@ impl<'t> Reduced<'t> {
     /// Folds what is before the beginning.
     fn fold(&mut self, channel: Channel, at_ms: Millis, data: &[u8]) -> Result<(), RecordingError> {
         let Some(fold) = &mut self.before else { return Ok(()) };
-        let message = Message { channel, at_ms, clock_ms: at_ms, data, stamp: 0 };
+        let message = RecordedMessage { channel, at_ms, clock_ms: at_ms, data, stamp: 0 };
         fold.apply(&message, Seq(u64::MAX), &mut |_| {})
     }
 }

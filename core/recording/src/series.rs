@@ -7,7 +7,7 @@ use radixscope_model::id::Millis;
 use crate::channel::Channel;
 use crate::error::RecordingError;
 use crate::fold::{Fold, FoldStep};
-use crate::reader::{Folded, Message, Recording, SeekTo};
+use crate::reader::{Folded, RecordedMessage, Recording, SeekTo};
 
 /// Files of one recording, by time. There is at least one with a keyframe.
 pub struct Series<R> {
@@ -184,7 +184,11 @@ impl<R: Read + Seek> Series<R> {
     }
 
     /// Every message of a channel. What is damaged is passed over; the first damage is given back.
-    pub fn each(&mut self, channel: Channel, seen: &mut dyn FnMut(Message<'_>)) -> Option<RecordingError> {
+    pub fn each(
+        &mut self,
+        channel: Channel,
+        seen: &mut dyn FnMut(RecordedMessage<'_>),
+    ) -> Option<RecordingError> {
         let mut damaged = None;
         for file in &mut self.files {
             let mut messages = file.messages(None, &[channel]);

@@ -160,7 +160,7 @@ fn records_that_are_missing_are_counted_and_the_next_keyframe_goes_on() {
 }
 
 #[test]
-fn what_is_no_recording_or_not_of_this_version_is_said_in_words() {
+fn what_is_no_recording_or_not_of_this_version_is_reported() {
     let error = |file: &[u8]| match Recording::open(Cursor::new(file)) {
         Ok(_) => panic!("it opened"),
         Err(error) => error,

@@ -89,7 +89,11 @@ fn is_as_shown(cluster: &Cluster, fixture: &Fixture) {
         let state = cluster.worker(ix).unwrap();
         let shown = [state.stored_total, state.removed_total, cluster.decisions().totals_of(ix).count];
         assert_eq!(
-            (state.gone.is_some().to_string(), optional(cluster.blocks(ix)), shown.map(|n| n.to_string())),
+            (
+                state.departure.is_some().to_string(),
+                optional(cluster.blocks(ix)),
+                shown.map(|n| n.to_string())
+            ),
             (
                 row("state_gone"),
                 row("blocks"),

@@ -86,9 +86,9 @@ fn opened(files: &[Vec<u8>]) -> Replay<Cursor<&[u8]>> {
     Replay::open(files.iter().map(|file| Cursor::new(file.as_slice()))).unwrap()
 }
 
-fn body(answer: Response) -> Vec<u8> {
-    assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
-    answer.body
+fn body(response: Response) -> Vec<u8> {
+    assert_eq!(response.status, 200, "{}", String::from_utf8_lossy(&response.body));
+    response.body
 }
 
 #[test]
@@ -198,8 +198,8 @@ fn a_refusal_has_its_reason() {
     assert_eq!(wrong("history/segment?at_ms=5").0, 404);
     assert_eq!(wrong(&format!("history/segment?at_ms={}", BEGIN_MS + 29_901)).0, 404, "after its end");
     assert_eq!(wrong("history/segment").0, 400);
-    let (status, words) = wrong("api/v1/arrivals?last=5");
-    assert_eq!((status, words.as_str()), (404, "This needs a server: what is shown is a recording"));
+    let (status, text) = wrong("api/v1/arrivals?last=5");
+    assert_eq!((status, text.as_str()), (404, "This needs a server: what is shown is a recording"));
     let other = recorded(9, BEGIN_MS, &mut Cluster::default()).0;
     let two = Replay::open([Cursor::new(files[0].as_slice()), Cursor::new(other.as_slice())]);
     assert!(matches!(two.err().unwrap(), ReplayError::Recording(RecordingError::OtherDeployment(..))));

@@ -9,7 +9,7 @@ use radixscope_model::record::Candidate;
 
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Request {
+pub struct RoutedRequest {
     /// Length of the prompt.
     pub isl_tokens: u64,
     /// The router's block size, at least 1.
@@ -18,7 +18,7 @@ pub struct Request {
     pub prefers_taints: bool,
 }
 
-impl Request {
+impl RoutedRequest {
     /// A request without preferences.
     pub const fn new(isl_tokens: u64, block_size_tokens: u32) -> Self {
         Self { isl_tokens, block_size_tokens, prefers_taints: false }
@@ -152,13 +152,23 @@ pub struct Terms {
 
 /// The cost of one worker: [`Terms::cost`], without what else [`terms`] shows.
 #[inline]
-pub(crate) fn cost(options: &RouterSettings, request: &Request, common: Common, worker: &WorkerInput) -> f64 {
+pub(crate) fn cost(
+    options: &RouterSettings,
+    request: &RoutedRequest,
+    common: Common,
+    worker: &WorkerInput,
+) -> f64 {
     terms(options, request, common, worker).cost
 }
 
 /// Scores one worker. `request.block_size_tokens` 0 counts as 1.
 #[inline]
-pub fn terms(options: &RouterSettings, request: &Request, common: Common, worker: &WorkerInput) -> Terms {
+pub fn terms(
+    options: &RouterSettings,
+    request: &RoutedRequest,
+    common: Common,
+    worker: &WorkerInput,
+) -> Terms {
     match options.formula {
         Formula::A => formula_a(options, request, worker),
         _ => with_credits(options, request, common, worker),
@@ -166,7 +176,7 @@ pub fn terms(options: &RouterSettings, request: &Request, common: Common, worker
 }
 
 #[inline]
-fn formula_a(options: &RouterSettings, request: &Request, worker: &WorkerInput) -> Terms {
+fn formula_a(options: &RouterSettings, request: &RoutedRequest, worker: &WorkerInput) -> Terms {
     let block_size = u64::from(request.block_size());
     let cached_tokens = u64::from(worker.overlap.device) * block_size;
     let (prefill_tokens, decode_blocks) = match (options.track_prefill_tokens, worker.load) {
@@ -196,7 +206,12 @@ fn formula_a(options: &RouterSettings, request: &Request, worker: &WorkerInput) 
 }
 
 #[inline]
-fn with_credits(options: &RouterSettings, request: &Request, common: Common, worker: &WorkerInput) -> Terms {
+fn with_credits(
+    options: &RouterSettings,
+    request: &RoutedRequest,
+    common: Common,
+    worker: &WorkerInput,
+) -> Terms {
     let formula = options.formula;
     let plain_decode =
         formula == Formula::E && options.role == Role::Decode && !options.conditional_disaggregation;
@@ -268,7 +283,7 @@ fn rounded(tokens: f64) -> u64 {
 }
 
 /// How much of the device credit is left under this worker's prefill load.
-fn decay(options: &RouterSettings, request: &Request, common: Common, prefill_tokens: u64) -> f64 {
+fn decay(options: &RouterSettings, request: &RoutedRequest, common: Common, prefill_tokens: u64) -> f64 {
     let rate = options.overlap_score_credit_decay;
     if options.formula == Formula::B || !options.track_prefill_tokens || rate <= 0.0 {
         return 1.0;

@@ -7,7 +7,7 @@ fn idle(device: u32, decode_blocks: u64) -> WorkerInput {
     WorkerInput { load: Some(load), overlap: Overlap::device(device), ..WorkerInput::default() }
 }
 
-fn one(options: &RouterSettings, request: &Request, worker: &WorkerInput) -> Terms {
+fn one(options: &RouterSettings, request: &RoutedRequest, worker: &WorkerInput) -> Terms {
     terms(options, request, Common::of(options.formula, &[*worker]), worker)
 }
 
@@ -21,7 +21,8 @@ fn costs_equal_those_a_real_dynamo_logged() {
     ];
     for (isl, overlap, decode, cost, line) in logged {
         for formula in Formula::ALL {
-            let terms = one(&RouterSettings::new(formula), &Request::new(isl, 16), &idle(overlap, decode));
+            let terms =
+                one(&RouterSettings::new(formula), &RoutedRequest::new(isl, 16), &idle(overlap, decode));
             assert_eq!(terms.cost, cost, "{formula:?}, {isl} tokens");
             if formula == Formula::A {
                 assert_eq!(log_line(&terms), line);
@@ -35,7 +36,7 @@ fn a_busy_worker_costs_what_0_9_logged() {
     for (prefill_tokens, decode_blocks, cost) in [(168, 797, 807.5), (3928, 539, 784.5)] {
         let load = Load { active_prefill_tokens: prefill_tokens, decode_blocks, active_requests: 3 };
         let worker = WorkerInput { load: Some(load), ..WorkerInput::default() };
-        assert_eq!(one(&RouterSettings::new(Formula::A), &Request::new(0, 16), &worker).cost, cost);
+        assert_eq!(one(&RouterSettings::new(Formula::A), &RoutedRequest::new(0, 16), &worker).cost, cost);
     }
 }
 
@@ -44,7 +45,7 @@ fn a_worker_without_load_entry_gets_the_defaults() {
     let unknown = WorkerInput { overlap: Overlap::device(7), ..WorkerInput::default() };
     let cost = |formula, track_prefill_tokens| {
         let options = RouterSettings { track_prefill_tokens, ..RouterSettings::new(formula) };
-        one(&options, &Request::new(122, 16), &unknown).cost
+        one(&options, &RoutedRequest::new(122, 16), &unknown).cost
     };
     // A: all 122 tokens and 7 blocks. B–E: all tokens less the credit, no decode blocks.
     assert_eq!(cost(Formula::A, true), 7.625 + 7.0);
@@ -57,7 +58,7 @@ fn a_worker_without_load_entry_gets_the_defaults() {
 #[test]
 fn overlap_beyond_the_prompt_is_credited_as_raw_prefill_first() {
     // 8 blocks held of a prompt of 7.625: formula A counts 0, B to E add the cached tokens before taking them off.
-    let request = Request::new(122, 16);
+    let request = RoutedRequest::new(122, 16);
     let terms = one(&RouterSettings::new(Formula::D), &request, &idle(8, 7));
     assert_eq!((terms.raw_prefill_blocks, terms.credit_blocks, terms.cost), (8.0, 8.0, 7.0));
     assert_eq!(one(&RouterSettings::new(Formula::A), &request, &idle(8, 7)).cost, 7.0);
@@ -68,11 +69,11 @@ fn lower_tiers_earn_their_share_of_credit() {
     let overlap = Overlap { device: 4, host: 4, disk: 4, external: 4, shared_beyond_device: 2 };
     let worker = WorkerInput { overlap, ..idle(0, 0) };
     let options = RouterSettings { shared_cache_multiplier: 0.5, ..RouterSettings::new(Formula::B) };
-    let terms = one(&options, &Request::new(320, 16), &worker);
+    let terms = one(&options, &RoutedRequest::new(320, 16), &worker);
     assert_eq!(terms.credit_blocks, 4.0 + 3.0 + 1.0 + 1.0);
     assert_eq!(terms.raw_prefill_blocks, 20.0);
     assert_eq!(terms.cost, 11.0);
-    let c = one(&RouterSettings { formula: Formula::C, ..options }, &Request::new(320, 16), &worker);
+    let c = one(&RouterSettings { formula: Formula::C, ..options }, &RoutedRequest::new(320, 16), &worker);
     assert_eq!((c.credit_blocks, c.cost), (10.0, 10.0), "external storage earns as disk does");
 }
 
@@ -81,14 +82,17 @@ fn external_blocks_alone_earn_the_same_in_every_formula() {
     let overlap = Overlap { external: 8, ..Overlap::default() };
     let worker = WorkerInput { overlap, ..idle(0, 0) };
     for formula in [Formula::B, Formula::C] {
-        assert_eq!(one(&RouterSettings::new(formula), &Request::new(160, 16), &worker).credit_blocks, 2.0);
+        assert_eq!(
+            one(&RouterSettings::new(formula), &RoutedRequest::new(160, 16), &worker).credit_blocks,
+            2.0
+        );
     }
 }
 
 #[test]
 fn credit_decays_with_prefill_load_above_the_least_loaded() {
     let options = RouterSettings { overlap_score_credit_decay: 1.0, ..RouterSettings::new(Formula::C) };
-    let request = Request::new(160, 16);
+    let request = RoutedRequest::new(160, 16);
     let load = Load { active_prefill_tokens: 160, decode_blocks: 10, active_requests: 1 };
     let busy = WorkerInput { load: Some(load), ..idle(10, 0) };
     let common = Common::of(options.formula, &[busy, idle(0, 10)]);
@@ -99,7 +103,7 @@ fn credit_decays_with_prefill_load_above_the_least_loaded() {
 
 #[test]
 fn preferred_taints_multiply_from_c_on() {
-    let request = Request { prefers_taints: true, ..Request::new(160, 16) };
+    let request = RoutedRequest { prefers_taints: true, ..RoutedRequest::new(160, 16) };
     let worker = WorkerInput { taint_weight: 100.0, ..idle(0, 10) };
     let cost = |formula| one(&RouterSettings::new(formula), &request, &worker).cost;
     assert_eq!((cost(Formula::A), cost(Formula::B)), (20.0, 20.0));
@@ -119,7 +123,7 @@ fn a_decode_pool_of_d_takes_the_credit_off_its_decode_blocks() {
     };
     let load = Load { active_prefill_tokens: 0, decode_blocks: 12, active_requests: 3 };
     let worker = WorkerInput { load: Some(load), ..idle(5, 0) };
-    let terms = one(&options, &Request::new(160, 16), &worker);
+    let terms = one(&options, &RoutedRequest::new(160, 16), &worker);
     assert_eq!(terms.cost, 13.0);
     assert_eq!(terms.sum().to_string(), "13 = max(0, 12 decode − 5 credit) + 6 active requests");
     assert_eq!(log_line(&terms), "13.000 = max(0, 12.000 - 5.000) + 6.000");
@@ -129,7 +133,7 @@ fn a_decode_pool_of_d_takes_the_credit_off_its_decode_blocks() {
 fn a_plain_decode_pool_of_e_is_placed_by_load_alone() {
     let plain =
         RouterSettings { role: Role::Decode, track_prefill_tokens: false, ..RouterSettings::new(Formula::E) };
-    let request = Request::new(160, 16);
+    let request = RoutedRequest::new(160, 16);
     assert_eq!(one(&plain, &request, &idle(5, 12)).cost, 12.0);
     let conditional = RouterSettings { conditional_disaggregation: true, ..plain };
     assert_eq!(one(&conditional, &request, &idle(5, 12)).cost, 7.0);
@@ -140,16 +144,16 @@ fn without_credit_e_asks_for_no_cache_at_all() {
     let options = RouterSettings { overlap_score_credit: 0.0, ..RouterSettings::new(Formula::E) };
     let overlap = Overlap { host: 8, ..Overlap::default() };
     let worker = WorkerInput { overlap, ..idle(0, 10) };
-    assert_eq!(one(&options, &Request::new(160, 16), &worker).cost, 20.0);
+    assert_eq!(one(&options, &RoutedRequest::new(160, 16), &worker).cost, 20.0);
     let d = RouterSettings { formula: Formula::D, ..options };
-    assert_eq!(one(&d, &Request::new(160, 16), &worker).cost, 14.0, "D still credits host memory");
+    assert_eq!(one(&d, &RoutedRequest::new(160, 16), &worker).cost, 14.0, "D still credits host memory");
 }
 
 #[test]
 fn a_claimed_block_size_of_0_divides_by_nothing() {
     for formula in Formula::ALL {
         assert!(
-            one(&RouterSettings::new(formula), &Request::new(160, 0), &WorkerInput::default())
+            one(&RouterSettings::new(formula), &RoutedRequest::new(160, 0), &WorkerInput::default())
                 .cost
                 .is_finite()
         );
@@ -177,7 +181,7 @@ proptest! {
             decode_active_request_weight: 0.5,
             ..RouterSettings::new(formula)
         };
-        let request = Request::new(isl, block_size);
+        let request = RoutedRequest::new(isl, block_size);
         // Held blocks are full blocks of the prompt.
         let full = (isl / u64::from(block_size)) as u32;
         let cost = |prefill, decode, requests, device: u32| {

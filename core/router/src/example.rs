@@ -1,6 +1,6 @@
 //! The router's arithmetic as everybody explains it: three workers, 100 blocks asked for, weight 1, lower wins.
 
-use super::cost::{Load, Overlap, Request, WorkerInput};
+use super::cost::{Load, Overlap, RoutedRequest, WorkerInput};
 use super::settings::{Formula, RouterSettings};
 
 /// Block size of the example, in tokens; its costs are in blocks and the same at any size.
@@ -16,7 +16,8 @@ pub const COSTS: [f64; 3] = [90.0, 30.0, 99.0];
 pub const SETTINGS: RouterSettings = RouterSettings::new(Formula::A);
 
 /// What is asked for.
-pub const REQUEST: Request = Request::new(ISL_BLOCKS * BLOCK_SIZE_TOKENS as u64, BLOCK_SIZE_TOKENS);
+pub const REQUEST: RoutedRequest =
+    RoutedRequest::new(ISL_BLOCKS * BLOCK_SIZE_TOKENS as u64, BLOCK_SIZE_TOKENS);
 
 /// The three workers: 20, 75 and 10 blocks cached; 10, 5 and 9 decode blocks.
 pub fn workers() -> [WorkerInput; 3] {
@@ -56,7 +57,7 @@ mod tests {
     /// parts are never summed up to check or replace a printed cost.
     #[test]
     fn a_printed_line_need_not_add_up() {
-        let request = Request::new(1848, 16);
+        let request = RoutedRequest::new(1848, 16);
         let worker = WorkerInput {
             load: Some(Load { active_prefill_tokens: 0, decode_blocks: 25, active_requests: 0 }),
             overlap: Overlap::device(15),

@@ -17,6 +17,6 @@ pub mod score;
 pub mod settings;
 mod text;
 
-pub use cost::{Common, Load, Overlap, Request, Terms, WorkerInput};
+pub use cost::{Common, Load, Overlap, RoutedRequest, Terms, WorkerInput};
 pub use score::{Scores, score};
 pub use settings::{Formula, Role, RouterMode, RouterOverrides, RouterSettings, TieBreak};

@@ -1,7 +1,7 @@
 //! One decision worked out: every worker's cost, who can be chosen and how likely. What is only shown (terms, ranking) is
 //! worked out when it is wanted.
 
-use super::cost::{Common, Request, Terms, WorkerInput, cost, terms};
+use super::cost::{Common, RoutedRequest, Terms, WorkerInput, cost, terms};
 use super::pick;
 use super::settings::RouterSettings;
 
@@ -10,7 +10,7 @@ use super::settings::RouterSettings;
 pub struct Scores {
     /// What the costs were computed with.
     settings: RouterSettings,
-    request: Request,
+    request: RoutedRequest,
     common: Common,
     costs: Vec<f64>,
     probabilities: Vec<f64>,
@@ -91,7 +91,7 @@ impl Scores {
 ///
 /// Which are eligible is decided before: overloaded and excluded ones are not among `inputs`. A pinned worker is not
 /// chosen at all; its cost is that of the only input, without preferred taints (reference §5.5, §5.8).
-pub fn score(options: &RouterSettings, request: &Request, inputs: &[WorkerInput], out: &mut Scores) {
+pub fn score(options: &RouterSettings, request: &RoutedRequest, inputs: &[WorkerInput], out: &mut Scores) {
     out.settings = *options;
     out.request = *request;
     out.common = Common::of(options.formula, inputs);

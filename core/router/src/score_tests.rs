@@ -11,10 +11,10 @@ fn worker(device: u32, decode_blocks: u64) -> WorkerInput {
 }
 
 #[test]
-fn a_tie_has_no_margin_and_several_choices() {
+fn a_tie_has_no_cost_gap_and_several_choices() {
     let mut scores = Scores::default();
     let options = RouterSettings::new(Formula::E);
-    score(&options, &Request::new(160, 16), &[worker(2, 10), worker(0, 8), worker(0, 30)], &mut scores);
+    score(&options, &RoutedRequest::new(160, 16), &[worker(2, 10), worker(0, 8), worker(0, 30)], &mut scores);
     assert!(scores.is_tie());
     assert_eq!(scores.cost_gap_blocks(), Some(0.0));
     assert_eq!(scores.choices().collect::<Vec<_>>(), [0, 1]);
@@ -23,12 +23,12 @@ fn a_tie_has_no_margin_and_several_choices() {
 }
 
 #[test]
-fn one_candidate_or_none_has_no_margin() {
+fn one_candidate_or_none_has_no_cost_gap() {
     let mut scores = Scores::default();
     let options = RouterSettings::new(Formula::A);
-    score(&options, &Request::new(160, 16), &[worker(2, 10)], &mut scores);
+    score(&options, &RoutedRequest::new(160, 16), &[worker(2, 10)], &mut scores);
     assert_eq!((scores.cost_gap_blocks(), scores.is_tie(), scores.choice_count()), (None, false, 1));
-    score(&options, &Request::new(160, 16), &[], &mut scores);
+    score(&options, &RoutedRequest::new(160, 16), &[], &mut scores);
     assert_eq!((scores.len(), scores.cost_gap_blocks(), scores.draw(0.5)), (0, None, None));
 }
 
@@ -38,7 +38,7 @@ fn scoring_again_allocates_nothing() {
     let mut scores = Scores::default();
     for temperature in [0.0, 0.7] {
         let options = RouterSettings { router_temperature: temperature, ..RouterSettings::new(Formula::E) };
-        let request = Request::new(160_000, 16);
+        let request = RoutedRequest::new(160_000, 16);
         score(&options, &request, &workers, &mut scores);
         let info = allocation_counter::measure(|| score(&options, &request, &workers, &mut scores));
         assert_eq!(info.count_total, 0);

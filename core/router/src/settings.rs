@@ -356,7 +356,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_as_json_can_be_asked_with_again() {
+    fn what_is_written_as_json_can_be_used_again() {
         for formula in Formula::ALL {
             let mut given = RouterSettings::new(formula);
             given.router_temperature = 0.5;

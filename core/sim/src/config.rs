@@ -114,11 +114,11 @@ pub struct Workload {
     /// Share of user messages with something pasted, in percent.
     pub pasted_percent: u32,
     /// Tokens of an ordinary output, least and most.
-    pub answer_tokens: (u32, u32),
+    pub output_tokens: (u32, u32),
     /// Tokens of a short output, least and most.
-    pub short_answer_tokens: (u32, u32),
+    pub short_output_tokens: (u32, u32),
     /// Share of short outputs, in percent.
-    pub short_answer_percent: u32,
+    pub short_output_percent: u32,
     /// Pause of a user between a response and the next message, least and most, in milliseconds.
     pub think_ms: (u32, u32),
     /// Time from one wave of new conversations to the next, least and most, in milliseconds.
@@ -161,9 +161,9 @@ impl Default for Workload {
             message_tokens: (50, 200),
             pasted_tokens: (500, 2_000),
             pasted_percent: 4,
-            answer_tokens: (820, 1_000),
-            short_answer_tokens: (200, 820),
-            short_answer_percent: 18,
+            output_tokens: (820, 1_000),
+            short_output_tokens: (200, 820),
+            short_output_percent: 18,
             think_ms: (50, 400),
             wave_ms: (1_000, 4_000),
             wave_percent: 40,
@@ -177,13 +177,13 @@ impl Workload {
     pub fn longest_request_tokens(&self) -> u64 {
         let message = u64::from(self.message_tokens.1.max(self.pasted_tokens.1));
         u64::from(self.starter_tokens.1)
-            + u64::from(self.turns.1) * (message + u64::from(self.longest_answer()))
+            + u64::from(self.turns.1) * (message + u64::from(self.longest_output()))
             + 1
     }
 
-    /// Most tokens of one answer.
-    pub fn longest_answer(&self) -> u32 {
-        self.answer_tokens.1.max(self.short_answer_tokens.1)
+    /// Most tokens of one output.
+    pub fn longest_output(&self) -> u32 {
+        self.output_tokens.1.max(self.short_output_tokens.1)
     }
 }
 
@@ -387,8 +387,8 @@ impl Workload {
             ("turns", self.turns, 1),
             ("message_tokens", self.message_tokens, 1),
             ("pasted_tokens", self.pasted_tokens, 1),
-            ("answer_tokens", self.answer_tokens, 1),
-            ("short_answer_tokens", self.short_answer_tokens, 1),
+            ("output_tokens", self.output_tokens, 1),
+            ("short_output_tokens", self.short_output_tokens, 1),
             ("think_ms", self.think_ms, 0),
             ("wave_ms", self.wave_ms, 1),
         ];
@@ -399,7 +399,7 @@ impl Workload {
         }
         let percents = [
             ("pasted_percent", self.pasted_percent),
-            ("short_answer_percent", self.short_answer_percent),
+            ("short_output_percent", self.short_output_percent),
             ("wave_percent", self.wave_percent),
         ];
         for (name, value) in percents {

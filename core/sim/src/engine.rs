@@ -19,7 +19,7 @@ pub(super) struct Job {
     /// Output tokens the request will have, at least 1.
     pub(super) osl_tokens: u32,
     /// Most output tokens it could have as far as the engine knows.
-    pub(super) max_answer_tokens: u32,
+    pub(super) max_output_tokens: u32,
     /// Whether the KV of the prompt comes from elsewhere, all but that of the last token.
     pub(super) is_prefilled: bool,
 }
@@ -63,7 +63,7 @@ struct Sequence {
     lease: Lease,
     /// Tokens whose KV is in the cache.
     kv_tokens: u32,
-    /// Answer tokens computed; 0 during prefill.
+    /// Output tokens computed; 0 during prefill.
     generated: u32,
     /// Prompt tokens this step computes.
     chunk: u32,
@@ -223,7 +223,7 @@ impl Engine {
     fn admit_next(&mut self, texts: &impl RequestTexts, happened: &mut Vec<EngineEvent>) -> Option<Sequence> {
         let job = *self.queue.front()?;
         let prompt = &texts.blocks(job.request)[..job.full_blocks(self.block_size_tokens)];
-        let most = (job.isl_tokens + job.max_answer_tokens + self.timing.seen_after_steps)
+        let most = (job.isl_tokens + job.max_output_tokens + self.timing.seen_after_steps)
             .div_ceil(self.block_size_tokens);
         let lease = self.spare.pop().unwrap_or_default();
         let mut lease = match self.cache.admit(prompt, most, lease) {

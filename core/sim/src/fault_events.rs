@@ -57,9 +57,9 @@ impl Observed<'_, '_> {
         let removing = format_args!("Removing worker WorkerWithDpRank {{ worker_id: {id}, dp_rank: 0 }}");
         match self.here().pool.release() {
             Release::V0_9 => {
-                let gone =
+                let departed =
                     format_args!("DISCOVERY: Generate endpoint instance removed, removing worker {id}");
-                self.log_on_frontends(Level::Warn, SUBSCRIBER, gone);
+                self.log_on_frontends(Level::Warn, SUBSCRIBER, departed);
                 self.log_on_frontends(Level::Warn, SEQUENCE, removing);
             }
             Release::V1_6 => self.log_on_frontends(Level::Warn, SEQUENCES_1_6, removing),
@@ -110,8 +110,8 @@ pub(super) fn strike(observed: &mut Observed<'_, '_>, serving: &mut Serving) -> 
     }
 }
 
-/// What began with the fault in a pool comes to its end.
-pub(super) fn settle(observed: &mut Observed<'_, '_>, serving: &mut Serving) {
+/// Ends what began with the fault in a pool.
+pub(super) fn end(observed: &mut Observed<'_, '_>, serving: &mut Serving) {
     let config = &observed.here().pool.config;
     let worker = config.odd_worker();
     match config.fault.map(|plan| plan.fault) {

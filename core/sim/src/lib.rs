@@ -42,8 +42,8 @@ pub use self::config::{
 };
 pub use self::fault::{Fault, FaultPlan};
 pub use self::report::{
-    DECISIONS_KEPT, DecisionRecord, IN_FLIGHT_EVERY_MS, InFlightSample, Percentiles, REQUESTS_KEPT, Report,
-    RequestRecord, SPREADS_KEPT, Summary,
+    DECISIONS_KEPT, DecisionRecord, IN_FLIGHT_EVERY_MS, InFlightSample, Percentiles, REQUESTS_KEPT,
+    RequestRecord, SPREADS_KEPT, SimulationReport, Summary,
 };
 pub use self::router::SimulatedCandidate;
 use self::serving::Serving;
@@ -82,7 +82,7 @@ impl Simulation {
     }
 
     /// What was measured so far.
-    pub fn report(&self) -> &Report {
+    pub fn report(&self) -> &SimulationReport {
         self.driver.report()
     }
 

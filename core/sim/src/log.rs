@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use time::OffsetDateTime;
 
-pub(super) use self::request::{LogContext, Measured, Outcome, uuid};
+pub(super) use self::request::{LogContext, LoggedOutcome, Measured, uuid};
 use super::metrics::frontend_name;
 use super::router::SimulatedCandidate;
 use super::topology::{Pool, Release};

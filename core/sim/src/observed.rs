@@ -9,7 +9,7 @@ use super::config::{Config, Topology};
 use super::engine::{Engine, Job, RequestTexts};
 use super::fault::{Delivery, Failure, ForcedWorker};
 use super::fault_events;
-use super::log::{DecisionInput, LogContext, Measured, Outcome};
+use super::log::{DecisionInput, LogContext, LoggedOutcome, Measured};
 use super::processes::Processes;
 use super::report::RequestRecord;
 use super::router::{Choice, Router};
@@ -146,7 +146,7 @@ impl Observed<'_, '_> {
         self.log(user, |here, about, out| {
             let worker_id = here.wire.worker_id(worker);
             let overlap_blocks = here.overlaps[user as usize];
-            here.log.routed(about, (worker_id, overlap_blocks), Outcome::Success, out);
+            here.log.routed(about, (worker_id, overlap_blocks), LoggedOutcome::Success, out);
             if here.pool.role != Role::Prefill {
                 let measured = Measured {
                     isl_tokens: job.isl_tokens,
@@ -164,8 +164,8 @@ impl Observed<'_, '_> {
     /// A request failed, here first or because it failed elsewhere.
     fn log_failed(&mut self, user: u32, worker: u16, failure: Failure, is_first: bool) {
         let outcome = match failure {
-            Failure::Disconnected => Outcome::Disconnected,
-            Failure::Refused => Outcome::CannotConnect,
+            Failure::Disconnected => LoggedOutcome::Disconnected,
+            Failure::Refused => LoggedOutcome::CannotConnect,
             Failure::FrontendGone => return,
         };
         if is_first {
@@ -220,7 +220,7 @@ impl ServingContext for Observed<'_, '_> {
         let job = self.driver.users.job(user);
         match self.role() {
             // The first token comes of the prompt's KV.
-            Role::Prefill => Job { osl_tokens: 1, max_answer_tokens: 1, ..job },
+            Role::Prefill => Job { osl_tokens: 1, max_output_tokens: 1, ..job },
             Role::Decode => Job { is_prefilled: true, ..job },
             Role::Aggregated => job,
         }

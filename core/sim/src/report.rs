@@ -31,7 +31,7 @@ pub struct RequestRecord {
     pub prefill_worker: Option<u16>,
     /// Prompt tokens.
     pub isl_tokens: u32,
-    /// Answer tokens.
+    /// Output tokens.
     pub osl_tokens: u32,
     /// Prompt tokens found in the engine's cache.
     pub cached_tokens: u32,
@@ -83,7 +83,7 @@ pub struct DecisionRecord {
 
 /// Running account of a simulation.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Report {
+pub struct SimulationReport {
     /// The last [`REQUESTS_KEPT`] finished requests, oldest first.
     pub requests: VecDeque<RequestRecord>,
     /// The last [`SPREADS_KEPT`] samples of the load, oldest first.
@@ -102,14 +102,14 @@ pub struct Report {
     pub evicted_blocks_total: Vec<u64>,
 }
 
-/// What a stretch of time was like for the users; [`Report::summary`].
+/// What a stretch of time was like for the users; [`SimulationReport::summary`].
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Summary {
     /// Requests finished.
     pub requests: usize,
     /// Requests finished per second.
     pub requests_per_s: f64,
-    /// Answer tokens of finished requests per second.
+    /// Output tokens of finished requests per second.
     pub output_tokens_per_s: f64,
     /// Cached prompt tokens ÷ prompt tokens, 0 to 1; 0 if nothing finished.
     pub hit_rate: f64,
@@ -155,7 +155,7 @@ impl Percentiles {
     }
 }
 
-impl Report {
+impl SimulationReport {
     pub(super) fn new(workers: u16) -> Self {
         let zeros = vec![0; usize::from(workers)];
         Self { stored_blocks_total: zeros.clone(), evicted_blocks_total: zeros, ..Self::default() }
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn rings_stay_bounded() {
-        let mut report = Report::new(1);
+        let mut report = SimulationReport::new(1);
         for at in 0..SPREADS_KEPT as u64 + 3 {
             report.sampled(InFlightSample { at_ms: Millis(at), least: 0, most: 0, queued: 0 });
             report.decided(|d| d.worker = 1);

@@ -14,7 +14,7 @@ use radixscope_model::id::{BlockHash, WorkerIx};
 use radixscope_model::record::{Block, Candidate};
 use radixscope_router::cost::terms;
 use radixscope_router::{
-    Common, Formula, Load, Overlap, Request, Role, RouterMode, RouterSettings, Terms, WorkerInput, pick,
+    Common, Formula, Load, Overlap, Role, RoutedRequest, RouterMode, RouterSettings, Terms, WorkerInput, pick,
 };
 
 /// What the router knew of one worker when it decided.
@@ -306,7 +306,7 @@ impl Router {
         }
         let inputs: Vec<WorkerInput> = candidates.iter().map(SimulatedCandidate::input).collect();
         let common = Common::of(settings.formula, &inputs);
-        let request = Request::new(isl_tokens.into(), self.block_size_tokens);
+        let request = RoutedRequest::new(isl_tokens.into(), self.block_size_tokens);
         for (candidate, input) in candidates.iter_mut().zip(&inputs) {
             let worker = candidate.candidate.worker;
             candidate.candidate =

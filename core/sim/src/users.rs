@@ -104,8 +104,8 @@ impl Users {
     /// The prompt and output of a user's current request.
     pub(super) fn job(&self, request: u32) -> Job {
         let User { isl_tokens, osl_tokens, .. } = self.users[request as usize];
-        let max_answer_tokens = self.workload.longest_answer();
-        Job { request, isl_tokens, osl_tokens, max_answer_tokens, is_prefilled: false }
+        let max_output_tokens = self.workload.longest_output();
+        Job { request, isl_tokens, osl_tokens, max_output_tokens, is_prefilled: false }
     }
 
     /// A user wants a new conversation and waits for the next wave.
@@ -158,11 +158,11 @@ impl Users {
     /// its blocks are too.
     fn next_turn(&mut self, at: u32, history_tokens: u32) {
         let pasted = self.percent(self.workload.pasted_percent);
-        let Workload { message_tokens, pasted_tokens, answer_tokens, short_answer_tokens, .. } =
+        let Workload { message_tokens, pasted_tokens, output_tokens, short_output_tokens, .. } =
             self.workload;
         let message = between(&mut self.rng, if pasted { pasted_tokens } else { message_tokens });
-        let short = self.percent(self.workload.short_answer_percent);
-        let output = between(&mut self.rng, if short { short_answer_tokens } else { answer_tokens });
+        let short = self.percent(self.workload.short_output_percent);
+        let output = between(&mut self.rng, if short { short_output_tokens } else { output_tokens });
         let user = &mut self.users[at as usize];
         user.isl_tokens = history_tokens + message;
         user.osl_tokens = output;

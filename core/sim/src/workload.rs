@@ -13,7 +13,7 @@ use super::log::uuid;
 use super::metrics::{Metrics, SCRAPE_EVERY_US};
 use super::observed::Observed;
 use super::processes::Processes;
-use super::report::{IN_FLIGHT_EVERY_MS, InFlightSample, Report};
+use super::report::{IN_FLIGHT_EVERY_MS, InFlightSample, SimulationReport};
 use super::serving::Serving;
 use super::start_up;
 use super::stream;
@@ -60,9 +60,9 @@ pub(super) enum Event {
     /// Frontends and workers are scraped.
     Scrape,
     /// The fault begins.
-    Strikes,
-    /// What began with the fault settles.
-    Settles,
+    FaultBegins,
+    /// What began with the fault ends.
+    FaultEnds,
 }
 
 /// What is known of a user's request beyond the pool that it is in.
@@ -95,7 +95,7 @@ pub(super) struct Driver {
     pub(super) metrics: Option<Metrics>,
     /// Requests that a frontend has and has not routed yet.
     arriving: u32,
-    pub(super) report: Report,
+    pub(super) report: SimulationReport,
     /// By user.
     pub(super) requests: Vec<Request>,
     /// Requests that failed in one pool and are to end in the others.
@@ -112,7 +112,7 @@ impl Driver {
             users: Users::new(&config),
             metrics: config.metrics.then(|| Metrics::new(&pools)),
             arriving: 0,
-            report: Report::new(config.topology.pools() * config.workers),
+            report: SimulationReport::new(config.topology.pools() * config.workers),
             requests: vec![Request::default(); config.concurrency as usize],
             broken: Vec::new(),
             jitter: stream(config.seed, 0x6a69_7474_6572),
@@ -133,12 +133,12 @@ impl Driver {
             driver.agenda.after(SCRAPE_EVERY_US, Event::Scrape);
         }
         if let Some(strikes_us) = driver.pools.iter().find_map(|of| of.faults.strikes_us()) {
-            driver.agenda.after(strikes_us, Event::Strikes);
+            driver.agenda.after(strikes_us, Event::FaultBegins);
         }
         driver
     }
 
-    pub(super) fn report(&self) -> &Report {
+    pub(super) fn report(&self) -> &SimulationReport {
         &self.report
     }
 
@@ -218,18 +218,18 @@ impl Driver {
             }
             Event::Sample => self.sample(pools),
             Event::Scrape => self.scrape(pools, out),
-            Event::Strikes => {
-                let mut settles_us = None;
+            Event::FaultBegins => {
+                let mut ends_us = None;
                 for (pool, serving) in pools.iter_mut().enumerate() {
                     if self.pools[pool].faults.strikes_us().is_some() {
-                        settles_us = fault_events::strike(&mut self.at(pool, out), serving);
+                        ends_us = fault_events::strike(&mut self.at(pool, out), serving);
                     }
                 }
-                settles_us.into_iter().for_each(|us| self.agenda.after(us, Event::Settles));
+                ends_us.into_iter().for_each(|us| self.agenda.after(us, Event::FaultEnds));
             }
-            Event::Settles => {
+            Event::FaultEnds => {
                 for (pool, serving) in pools.iter_mut().enumerate() {
-                    fault_events::settle(&mut self.at(pool, out), serving);
+                    fault_events::end(&mut self.at(pool, out), serving);
                 }
             }
         }

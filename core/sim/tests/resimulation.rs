@@ -12,7 +12,7 @@ use radixscope_dynamo::envelope;
 use radixscope_model::id::Millis;
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_sim::resimulation::{
-    Arrival, Outcome, Progress, ResimulationError, ResimulationSettings, run,
+    Arrival, Progress, ResimulationError, ResimulationSettings, SimulatedOutcome, run,
 };
 use radixscope_sim::{Config, ConfigError, Simulation};
 
@@ -97,7 +97,7 @@ fn settings(router: RouterSettings) -> ResimulationSettings {
     }
 }
 
-fn outcome(settings: &ResimulationSettings) -> Outcome {
+fn outcome(settings: &ResimulationSettings) -> SimulatedOutcome {
     run(arrivals(&RECORDED.0), settings, &mut |_| ControlFlow::Continue(())).expect("an outcome")
 }
 
@@ -152,12 +152,12 @@ fn the_recorded_settings_reproduce_what_was_recorded() {
 #[test]
 fn round_robin_spreads_evenly_and_finds_less_in_the_caches() {
     let (kv, turns) = (outcome(&settings(KV)), outcome(&settings(RouterSettings::round_robin())));
-    let of = |outcome: &Outcome| -> Vec<u64> { outcome.requests_by_worker.clone() };
+    let of = |outcome: &SimulatedOutcome| -> Vec<u64> { outcome.requests_by_worker.clone() };
     let counts = of(&turns);
     assert!(counts.iter().max().expect("workers") - counts.iter().min().expect("workers") <= 1);
     assert_eq!(turns.overlap_share, None, "no index, so nothing is known of overlap");
     assert!(turns.hit_rate < kv.hit_rate && turns.prefill_tokens > kv.prefill_tokens);
-    let spread = |outcome: &Outcome| outcome.spread.expect("sampled").requests.p95;
+    let spread = |outcome: &SimulatedOutcome| outcome.spread.expect("sampled").requests.p95;
     assert!(spread(&turns) < spread(&kv));
     assert!(turns.choices.windows(2).all(|two| two[0] != two[1]), "and never the same worker twice");
 }
@@ -196,7 +196,7 @@ fn weight_0_goes_by_load_alone() {
 fn fewer_workers_make_requests_wait() {
     let two = outcome(&ResimulationSettings { workers: 2, ..settings(KV) });
     let three = outcome(&settings(KV));
-    let queued = |outcome: &Outcome| outcome.queued_ms.expect("counted").mean;
+    let queued = |outcome: &SimulatedOutcome| outcome.queued_ms.expect("counted").mean;
     assert!(queued(&two) > 1_000.0 + queued(&three));
     assert_eq!(two.requests, three.requests, "an open loop sends all the same");
 }
@@ -210,7 +210,7 @@ fn the_same_recording_and_seed_give_the_same_outcome() {
 }
 
 #[test]
-fn a_caller_hears_how_far_it_is_and_can_break_off() {
+fn a_caller_gets_the_progress_and_can_cancel() {
     let mut reports: Vec<Progress> = Vec::new();
     let mut listen = |progress| {
         reports.push(progress);
@@ -261,8 +261,8 @@ fn the_assumptions_carry_the_numbers_of_the_settings() {
         ..ResimulationSettings::default()
     };
     let report = settings.assumptions();
-    for words in ["open loop", "14.7 ms", "777 blocks of 32", "333 tokens", "first 20 %", "temperature 0."] {
-        assert!(report.iter().any(|sentence| sentence.contains(words)), "{words} in {report:#?}");
+    for text in ["open loop", "14.7 ms", "777 blocks of 32", "333 tokens", "first 20 %", "temperature 0."] {
+        assert!(report.iter().any(|sentence| sentence.contains(text)), "{text} in {report:#?}");
     }
     assert!(report.iter().all(|sentence| sentence.ends_with('.')));
 }

@@ -168,7 +168,7 @@ where
 }
 
 #[test]
-fn the_log_tells_every_candidate_and_the_cheapest_is_chosen() {
+fn the_log_reports_every_candidate_and_the_cheapest_is_chosen() {
     let (simulation, messages) = run(Config::default(), 120);
     let patterns = Patterns::new();
     let mut candidates: HashMap<u64, (String, u32)> = HashMap::new();
@@ -249,7 +249,7 @@ fn round_robin_decides_without_a_word() {
 }
 
 #[test]
-fn a_temperature_is_drawn_and_leaves_no_ties_to_tell() {
+fn a_temperature_is_drawn_and_leaves_no_ties_to_report() {
     let router = RouterSettings {
         overlap_score_weight: 0.5,
         router_temperature: 0.5,

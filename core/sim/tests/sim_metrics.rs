@@ -22,7 +22,7 @@ fn series(text: &str) -> Series {
     series
 }
 
-/// The last answer of each process, and when each process answered.
+/// The last response of each process, and when each process answered.
 fn scraped(config: Config, seconds: u64) -> (Simulation, BTreeMap<String, String>, Vec<(u64, String)>) {
     let mut simulation = Simulation::new(config, START).expect("valid");
     let (mut last, mut times) = (BTreeMap::new(), Vec::new());

@@ -25,8 +25,8 @@ fn small() -> Config {
             turns: (2, 4),
             message_tokens: (20, 80),
             pasted_tokens: (300, 900),
-            answer_tokens: (80, 150),
-            short_answer_tokens: (1, 80),
+            output_tokens: (80, 150),
+            short_output_tokens: (1, 80),
             ..Workload::default()
         },
         ..Config::default()
@@ -189,7 +189,7 @@ fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
 }
 
 #[test]
-fn the_stream_does_not_depend_on_how_often_it_is_asked_for() {
+fn the_stream_does_not_depend_on_how_often_it_is_requested() {
     let (_, whole) = run(small(), 30);
     let mut simulation = Simulation::new(small(), START).expect("valid");
     let mut pieces = Vec::new();

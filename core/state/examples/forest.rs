@@ -1,6 +1,6 @@
 //! How long the icicle takes, natively: `cargo run --release -p radixscope-state --example forest [NAME …]`.
 //!
-//! A tree of each kind is folded, planted, changed and looked at. Of each time there are the best and the median of
+//! A tree of each kind is folded, its forest built, changed and looked at. Of each time there are the best and the median of
 //! some rounds: the best is what the machine can do, the median what else it did meanwhile. A browser takes 1.5 to 2
 //! times as long.
 
@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use radixscope_model::id::{BlockHash, Slot, TokensHash};
 use radixscope_model::record::Block;
-use radixscope_state::tree::forest::{Arrangement, Forest, Order, Seen, Window};
+use radixscope_state::tree::forest::{Arrangement, Forest, Order, VisibleBox, Window};
 use radixscope_state::tree::{MAX_HITS, NodeId, Tree};
 
 const WORKERS: u64 = 8;
@@ -233,7 +233,7 @@ fn visit(forest: &Forest, x0: f64, x1: f64, top: f64, bottom: f64) -> usize {
     let mut seen = 0;
     forest.visit(&Window { x0, x1, top, bottom, columns: COLUMNS }, |what| {
         seen += 1;
-        if let Seen::Chain { id, .. } = what {
+        if let VisibleBox::Chain { id, .. } = what {
             black_box(forest.chain(id).len);
         }
     });
@@ -257,16 +257,16 @@ fn share(dice: &mut Dice) -> f64 {
 
 /// What the tree costs without and with a forest. Gives a tree with one.
 fn folding(scene: &Scene) -> Tree {
-    let (mut bare, mut planted, mut grown) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut bare, mut builds, mut folds) = (Vec::new(), Vec::new(), Vec::new());
     let mut last = Tree::default();
     for _ in 0..3 {
         let mut tree = Tree::default();
         bare.push(timed(|| fold(scene, &mut tree)).0);
-        planted.push(timed(|| tree.grow_forest(Arrangement::default())).0);
+        builds.push(timed(|| tree.build_forest(Arrangement::default())).0);
         last = tree;
         let mut tree = Tree::default();
-        tree.grow_forest(Arrangement::default());
-        grown.push(timed(|| fold(scene, &mut tree)).0);
+        tree.build_forest(Arrangement::default());
+        folds.push(timed(|| fold(scene, &mut tree)).0);
     }
     if let Some(forest) = last.forest() {
         let sums = forest.sums();
@@ -274,11 +274,11 @@ fn folding(scene: &Scene) -> Tree {
         row("heap_bytes", forest.heap_bytes() as f64 / 1e6, "MB");
     }
     let best = |times: &[f64]| times.iter().copied().fold(f64::MAX, f64::min);
-    let hooks = (best(&grown) - best(&bare)) * 1e6 / f64::from(last.allocated());
+    let hooks = (best(&folds) - best(&bare)) * 1e6 / f64::from(last.allocated());
     times("fold", bare);
-    times("fold with a forest", grown);
+    times("fold with a forest", folds);
     row("hooks", hooks, "ns a block");
-    times("grow_forest on a full tree", planted);
+    times("build_forest on a full tree", builds);
     last
 }
 
@@ -317,7 +317,8 @@ fn bench(mut scene: Scene) {
             events(&mut tree, &mut scene, &mut dice, n, at);
             timed(|| tree.update_forest()).0
         });
-        let what = format!("settle after {n} events{}", if with_changes { ", with changes" } else { "" });
+        let what =
+            format!("update_forest after {n} events{}", if with_changes { ", with changes" } else { "" });
         times(&what, rounds.collect());
     }
     tree.keep_forest_changes(false);
@@ -328,13 +329,13 @@ fn bench(mut scene: Scene) {
         hits(&mut tree, &scene, &mut dice, 10, at);
         timed(|| tree.update_forest()).0
     });
-    times("settle after 10 hits, 65,536 kept", rounds.collect());
+    times("update_forest after 10 hits, 65,536 kept", rounds.collect());
     let orders = [Order::Stable, Order::LeftHeavy].into_iter().cycle().take(4);
     let rounds = orders.map(|order| {
-        tree.grow_forest(Arrangement { order, ..Arrangement::default() });
+        tree.build_forest(Arrangement { order, ..Arrangement::default() });
         timed(|| tree.update_forest()).0
     });
-    times("settle after another order", rounds.collect());
+    times("update_forest after another order", rounds.collect());
     row("heap_bytes at the end", tree.forest().map_or(0.0, |f| f.heap_bytes() as f64 / 1e6), "MB");
 }
 

@@ -15,8 +15,8 @@ pub trait Pseudonyms {
     fn name(&mut self, kind: &str, name: &str) -> String;
     /// A text with what is known to be a name replaced in it.
     fn text(&mut self, text: &str) -> String;
-    /// What is written in words that may name anything: left out here and wherever another text repeats it.
-    fn leave_out(&mut self, words: &str);
+    /// Free text, which may name anything: left out here and wherever another text repeats it.
+    fn leave_out(&mut self, text: &str);
 }
 
 /// Of a name that may be empty where nothing is known.

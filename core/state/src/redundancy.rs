@@ -109,7 +109,7 @@ mod tests {
 
     fn tree(stores: &[(u16, &[u64])]) -> Tree {
         let mut tree = Tree::default();
-        tree.grow_forest(Arrangement::default());
+        tree.build_forest(Arrangement::default());
         for &(worker, hashes) in stores {
             let block = |&h: &u64| Block { block_hash: BlockHash(h), tokens_hash: TokensHash(h) };
             let blocks: Vec<Block> = hashes.iter().map(block).collect();

@@ -151,12 +151,12 @@ fn blocks_are_found_by_a_part_of_any_hash() {
         cluster.fold(Seq(at as u64 + 2), &Entry { at_ms: Millis(1_800_000_000_000), record });
     }
     let parts = |text: &str| {
-        let answer = find(&cluster, &Query::parse(text), 0..20);
+        let response = find(&cluster, &Query::parse(text), 0..20);
         let part = |found| {
             if let SearchHit::Part { hash, is_tokens, .. } = found { Some((hash, is_tokens)) } else { None }
         };
-        assert_eq!(answer.total, answer.found.len());
-        answer.found.into_iter().filter_map(part).collect::<Vec<_>>()
+        assert_eq!(response.total, response.found.len());
+        response.found.into_iter().filter_map(part).collect::<Vec<_>>()
     };
     assert_eq!(
         parts("1234"),
@@ -171,7 +171,7 @@ fn blocks_are_found_by_a_part_of_any_hash() {
 }
 
 #[test]
-fn where_was_looked_is_said_with_numbers() {
+fn the_result_says_where_it_searched_with_numbers() {
     assert_eq!(
         looked_through(&cluster()),
         "Looked through distinct blocks: 3, blocks that wait for a parent: 1, workers: 2, decisions: 3 retained of 3 received."

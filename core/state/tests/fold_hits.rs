@@ -85,7 +85,7 @@ fn a_hit_ends_where_what_the_chosen_worker_held_ended() {
 }
 
 #[test]
-fn where_no_candidates_are_known_the_routers_count_tells_the_depth() {
+fn where_no_candidates_are_known_the_routers_count_gives_the_depth() {
     let mut fold = Fold::new();
     fold.decide(1, 0, |d| (d.path, d.overlap_blocks) = (path(), Some(2)));
     fold.decide(2, 0, |d| (d.path, d.overlap_blocks) = (path(), Some(70)));
@@ -129,7 +129,7 @@ fn a_decision_counts_once_as_soon_as_its_path_is_known() {
 }
 
 #[test]
-fn a_miss_that_is_told_once_more_after_its_blocks_were_stored_stays_a_miss() {
+fn a_miss_that_is_reported_once_more_after_its_blocks_were_stored_stays_a_miss() {
     let mut fold = Fold::new();
     let unheld = |d: &mut Decision| {
         (d.completeness, d.candidates) = (Completeness::Reconstructed, weighed([0, 0]));

@@ -83,8 +83,8 @@ pub fn usage_error(error: &clap::Error) -> ExitCode {
 }
 
 #[expect(clippy::print_stderr, reason = "there is no log yet")]
-fn eprint(words: &str) {
-    eprint!("{words}");
+fn eprint(text: &str) {
+    eprint!("{text}");
 }
 
 #[expect(clippy::print_stderr, reason = "printed whatever the log's filter")]

@@ -31,7 +31,7 @@ pub(super) async fn run(options: Demo, url: Url, mut stopped: Shutdown) -> Resul
     let (client, signals) = target
         .connect()
         .await
-        .map_err(|Failed { words, .. }| Failure::Failed(anyhow!("{}", words.trim_end_matches('.'))))?;
+        .map_err(|Failed { detail, .. }| Failure::Failed(anyhow!("{}", detail.trim_end_matches('.'))))?;
     // The event plane of 1.6 is NATS core, which stores nothing, so other publishers cannot be detected.
     if config.set_up().events != EventTransport::EventPlane {
         let stream = stream_of(&config.namespace, &config.component);

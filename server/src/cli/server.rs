@@ -18,7 +18,8 @@ use super::Failure;
 use crate::config::{Access, Http, InvalidOption, Limits};
 use crate::http::{self, AccessRules, ServeOptions, Tls, TlsFiles};
 use crate::hub::{
-    HistoryLimits, Hub, HubConfig, QueueLimits, Refusals, ResumeLimits, Resumed, Run, SourceHandle, Started,
+    HistoryLimits, Hub, HubConfig, QueueLimits, Refusals, ResumeLimits, Resumed, ServerRun, SourceHandle,
+    Started,
 };
 use crate::recording::{self, RecordOptions, RecordTo, Recorder, RecordingWatch};
 use crate::shutdown::{Shutdown, over};
@@ -114,8 +115,13 @@ pub(super) fn listen(
         None => (None, None, None),
     };
     let named: Vec<_> = feeds.iter().map(|feed| feed.named.clone()).collect();
-    let Started { hub, sources, task } =
-        Hub::start_with(config, checks, &named, Run { epoch, recorder, resumed, refusals }, stopped.clone());
+    let Started { hub, sources, task } = Hub::start_with(
+        config,
+        checks,
+        &named,
+        ServerRun { epoch, recorder, resumed, refusals },
+        stopped.clone(),
+    );
     if sources.len() < feeds.len() {
         return Err(Failure::Usage(anyhow!("{} sources; the maximum is {}", feeds.len(), sources.len())));
     }

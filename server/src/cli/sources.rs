@@ -34,11 +34,11 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
     if let Some(conflict) = conflict {
         return Err(Failure::Usage(anyhow!(conflict)));
     }
-    let asks = trees::Source::new(asked.callback, &listen_to, &gate)
+    let asks = trees::TreeSource::new(asked.callback, &listen_to, &gate)
         .map_err(|error| Failure::Usage(error.into()))?;
     let mut feeds = Vec::new();
     // Discovery comes first, so that workers are known before their events arrive.
-    let found = discovery::Source::new(discovery, namespace.clone());
+    let found = discovery::DiscoverySource::new(discovery, namespace.clone());
     let found = found.map_err(|error| Failure::Usage(error.into()))?;
     let is_found = found.is_some();
     feeds.extend(found.map(|source| {
@@ -51,21 +51,21 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
         );
     }
     if !listen_to.nats.is_empty() {
-        let source = nats::Source::new(listen_to, &gate).map_err(|error| Failure::Usage(error.into()))?;
+        let source = nats::NatsSource::new(listen_to, &gate).map_err(|error| Failure::Usage(error.into()))?;
         let name = source.name().to_owned();
         feeds.push(Feed::new(name, SourceKind::Nats, |to, stopped| source.run(to, stopped)));
     }
     // Brokers are connected at once, other publishers as discovery names them.
     if is_found || !zmq.zmq_broker.is_empty() {
-        let source = zmq::Source::new(zmq.zmq_broker, namespace, &gate);
+        let source = zmq::ZmqSource::new(zmq.zmq_broker, namespace, &gate);
         feeds.push(Feed::new(source.name(), SourceKind::Zmq, |to, stopped| source.run(to, stopped)));
     }
-    let sources = prometheus::Source::all(scraped).map_err(|error| Failure::Usage(error.into()))?;
+    let sources = prometheus::PrometheusSource::all(scraped).map_err(|error| Failure::Usage(error.into()))?;
     feeds.extend(sources.into_iter().map(|source| {
         Feed::new(source.name().to_owned(), SourceKind::Prometheus, |to, stopped| source.run(to, stopped))
     }));
     feeds.extend(logs.logs.into_iter().map(|log| {
-        let source = logs::Source::new(log);
+        let source = logs::LogSource::new(log);
         Feed::new(source.name().to_owned(), SourceKind::Logs, |to, stopped| source.run(to, stopped))
     }));
     // Without events the blocks from a query would go stale.
@@ -96,9 +96,9 @@ mod tests {
     #[test]
     fn nothing_to_listen_to_is_an_error_that_names_the_options() {
         let Err(Failure::Usage(error)) = feeds_of(&[]) else { panic!("an error of usage") };
-        let words = error.to_string();
+        let text = error.to_string();
         for option in ["--discovery", "--nats", "--zmq-broker", "--prometheus", "--logs"] {
-            assert!(words.contains(option), "{words}");
+            assert!(text.contains(option), "{text}");
         }
         assert!(feeds_of(&["--prometheus", "http://a:8000/metrics"]).is_ok());
     }

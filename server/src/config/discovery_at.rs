@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_discovery_is_refused_in_words() {
+    fn what_is_no_discovery_is_refused_with_a_reason() {
         for (text, word) in [
             ("a:2379", "etcd://"),
             ("etcd://", "no host"),

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_that_cannot_be_told_apart_are_refused() {
+    fn logs_that_cannot_be_distinguished_are_refused() {
         let conflict = |texts: &[&str]| {
             let logs: Vec<LogFile> = texts.iter().map(|text| text.parse().unwrap()).collect();
             LogFile::conflict(&logs)

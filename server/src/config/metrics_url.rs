@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_scraped_is_refused_in_words() {
+    fn what_cannot_be_scraped_is_refused_with_a_reason() {
         for (text, word) in [
             ("nats://a:4222", "scheme"),
             ("http://user:secret@a:8000", "--prometheus-token"),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_cannot_be_told_apart_are_refused() {
+    fn processes_that_cannot_be_distinguished_are_refused() {
         let conflict = |texts: &[&str]| {
             let all: Vec<MetricsUrl> = texts.iter().map(|text| text.parse().unwrap()).collect();
             MetricsUrl::conflict(&all)

@@ -96,8 +96,8 @@ pub(super) async fn ready(
         "there are more workers than slots: some are not shown".to_owned()
     } else {
         let refused = sources.iter().filter(|source| source.state == LinkState::Partial);
-        let words: Vec<_> = refused.map(|source| format!("{}: {}", source.name, source.detail)).collect();
-        let more = if words.is_empty() { String::new() } else { format!("; {}", words.join("; ")) };
+        let text: Vec<_> = refused.map(|source| format!("{}: {}", source.name, source.detail)).collect();
+        let more = if text.is_empty() { String::new() } else { format!("; {}", text.join("; ")) };
         format!(
             "sources that are not connected, not current or not allowed to read everything: {}{more}",
             waiting.join(", ")

@@ -57,12 +57,12 @@ pub(super) async fn segment(
     let frames: Result<Vec<Bytes>, Option<Retention>> = found
         .await?
         .map_err(|error: radixscope_model::frame::FrameError| QueryError::Encode(error.into()))?;
-    let frames = frames.map_err(|kept| ApiError::new(code::NOT_FOUND, not_kept(at, kept)))?;
+    let frames = frames.map_err(|retained| ApiError::new(code::NOT_FOUND, not_retained(at, retained)))?;
     snapshot::respond(&headers, frames).await
 }
 
-fn not_kept(at: Millis, kept: Option<Retention>) -> String {
-    match kept {
+fn not_retained(at: Millis, retained: Option<Retention>) -> String {
+    match retained {
         None => "no history is retained (--history 0)".to_owned(),
         Some(Retention { from_ms: None, .. }) => {
             "no history is retained yet; a state larger than --history-mib is never retained".to_owned()

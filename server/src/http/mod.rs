@@ -40,7 +40,7 @@ use error::{ApiError, code};
 use host::OwnNames;
 use listen::{ConnectionSlots, Listener};
 pub use listen::{Tls, TlsFiles};
-pub(crate) use report::{Report, View};
+pub(crate) use report::{IncidentReport, View};
 
 /// Options of the HTTP server.
 #[derive(Clone, Debug)]

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::OnceCell;
 
-use radixscope_export::panel::svg::{Kind, Panel, PanelRequest as Drawing, refusal};
+use radixscope_export::panel::svg::{Panel, PanelKind, PanelRequest as Drawing, refusal};
 use radixscope_export::tree::svg::SIZE_PX;
 use radixscope_insight::time_range::{TimePoint, TimeRange};
 use radixscope_insight::view_context::{ShownPools, ViewContext};
@@ -85,7 +85,7 @@ impl Panels {
 
 /// The validated parameters.
 struct PanelRequest {
-    kind: Kind,
+    kind: PanelKind,
     is_dark: bool,
     size: (u32, u32),
     pools: PoolFilter,
@@ -164,9 +164,10 @@ pub(super) fn refused(app: &App, uri: &Uri, error: &ApiError) -> Response {
 
 impl PanelRequest {
     fn of(name: &str, params: &Params) -> Result<Self, ApiError> {
-        let kind = Kind::ALL.into_iter().find(|kind| name.strip_suffix(".svg") == Some(kind.as_str()));
+        let kind = PanelKind::ALL.into_iter().find(|kind| name.strip_suffix(".svg") == Some(kind.as_str()));
         let kind = kind.ok_or_else(|| {
-            let known: Vec<String> = Kind::ALL.iter().map(|kind| format!("{}.svg", kind.as_str())).collect();
+            let known: Vec<String> =
+                PanelKind::ALL.iter().map(|kind| format!("{}.svg", kind.as_str())).collect();
             let name: String = name.chars().take(80).collect();
             ApiError::new(
                 code::NOT_FOUND,
@@ -307,14 +308,14 @@ mod tests {
             ("rates.svg", "refresh=5%C3%A4", "from 1s to 1d"),
             ("rates.svg", "worker=x", "ID/RANK"),
         ];
-        for (name, query, words) in cases {
+        for (name, query, text) in cases {
             let error = request(name, query).err().unwrap_or_else(|| panic!("{name}?{query} is taken"));
-            assert!(error.message().contains(words), "{query}: {}", error.message());
+            assert!(error.message().contains(text), "{query}: {}", error.message());
         }
     }
 
     #[test]
-    fn grafanas_words_are_understood() {
+    fn grafanas_placeholders_are_understood() {
         let of = request("spread.svg", "refresh=1m&worker=%24__all&from=1800000000000&to=now").unwrap();
         assert_eq!((of.refresh_s, of.worker), (Some(60), None));
         assert_eq!(of.range.span(Millis(1_800_000_300_000)).from, Millis(1_800_000_000_000));

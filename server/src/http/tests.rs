@@ -217,7 +217,7 @@ async fn it_is_ready_only_once_the_source_is_live() {
 }
 
 #[tokio::test]
-async fn what_nobody_told_is_unknown_and_not_zero() {
+async fn what_no_source_reported_is_unknown_and_not_zero() {
     let server = Server::start("/");
     let load = br#"{"worker_id":18446744073709551615,"dp_rank":0,"active_decode_blocks":7}"#;
     let mut subjects = NatsSubjects::default();

@@ -71,7 +71,7 @@ pub(super) async fn open(
 async fn sign_of_life(incoming: &mut SplitStream<WebSocket>) -> Result<(), End> {
     match tokio::time::timeout(JOIN_WITHIN, incoming.next()).await {
         Ok(Some(Ok(message))) if !matches!(message, Message::Close(_)) => Ok(()),
-        _ => Err(End::Gone),
+        _ => Err(End::Disconnected),
     }
 }
 
@@ -85,7 +85,7 @@ struct Viewer {
 /// Why a viewer's connection ends.
 enum End {
     /// The viewer disconnected, or its connection is dead.
-    Gone,
+    Disconnected,
     /// The server stops.
     ShuttingDown,
     /// The hub failed.
@@ -107,7 +107,7 @@ impl Viewer {
         let mut viewer = Self { out, hub, reached: Seq(0) };
         let end = viewer.run(incoming, resume, shutdown).await;
         let (code, reason) = match end {
-            End::Gone => (close_code::NORMAL, "no response to pings"),
+            End::Disconnected => (close_code::NORMAL, "no response to pings"),
             End::ShuttingDown => (close_code::AWAY, "the server is shutting down"),
             End::Failed(error) => {
                 tracing::warn!(%error, "a viewer was disconnected by an error");
@@ -161,7 +161,7 @@ impl Viewer {
                     Err(RecvError::Closed) => return End::ShuttingDown,
                 },
                 message = incoming.next() => match message {
-                    Some(Ok(Message::Close(_))) | Some(Err(_)) | None => return End::Gone,
+                    Some(Ok(Message::Close(_))) | Some(Err(_)) | None => return End::Disconnected,
                     Some(Ok(_)) => {
                         last_received = Instant::now();
                         Ok(())
@@ -169,7 +169,7 @@ impl Viewer {
                 },
                 _ = ping.tick() => {
                     if last_received.elapsed() > SILENT_FOR {
-                        return End::Gone;
+                        return End::Disconnected;
                     }
                     self.send(Message::Ping(Bytes::new())).await
                 }
@@ -206,7 +206,7 @@ impl Viewer {
     async fn send(&mut self, message: Message) -> Result<(), End> {
         match tokio::time::timeout(WRITE_TIMEOUT, self.out.send(message)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(End::Gone),
+            Ok(Err(_)) | Err(_) => Err(End::Disconnected),
         }
     }
 }

@@ -70,7 +70,7 @@ impl Commands {
 fn unanswered(command: Command, source: SourceIx, at_ms: Millis, why: &str) -> Option<Received> {
     let Command::Query(query) = command else { return None };
     let failed =
-        QueryFailed { why: QueryFault::Cancelled, words: format!("The worker was not queried: {why}.") };
+        QueryFailed { why: QueryFault::Cancelled, detail: format!("The worker was not queried: {why}.") };
     let payload = Payload::TreeResponse { query: query.id, outcome: Arc::new(Err(failed)), size_bytes: 0 };
     Some(Received { source, at_ms, payload })
 }

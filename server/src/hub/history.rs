@@ -181,7 +181,7 @@ impl History {
     }
 
     /// Extent of the history.
-    pub(super) fn kept(&self) -> Retention {
+    pub(super) fn retention(&self) -> Retention {
         Retention {
             from_ms: self.segments.front().map(|segment| segment.from_ms),
             bytes: self.len_bytes,

@@ -46,7 +46,7 @@ use crate::shutdown::{Shutdown, over};
 use crate::time::{now, random};
 use commands::Commands;
 use inbox::{Inbox, Input, Queued};
-use state::State;
+use state::HubState;
 use view::{DepthCache, PictureCache};
 
 /// How often viewers get a batch.
@@ -78,7 +78,7 @@ pub struct HubConfig {
 }
 
 /// A run of the server.
-pub(crate) struct Run {
+pub(crate) struct ServerRun {
     /// Its id.
     pub(crate) epoch: u64,
     /// `None`: no recording.
@@ -154,7 +154,7 @@ impl Hub {
             config,
             checks,
             sources,
-            Run { epoch: random(), recorder: None, resumed: None, refusals: Arc::default() },
+            ServerRun { epoch: random(), recorder: None, resumed: None, refusals: Arc::default() },
             shutdown,
         )
     }
@@ -164,7 +164,7 @@ impl Hub {
         config: HubConfig,
         checks: Checks,
         sources: &[(String, SourceKind)],
-        Run { epoch, recorder, resumed, refusals }: Run,
+        ServerRun { epoch, recorder, resumed, refusals }: ServerRun,
         shutdown: Shutdown,
     ) -> Started {
         let mut intake = Intake::default();
@@ -172,8 +172,8 @@ impl Hub {
         intake.set_verify_every(config.verify_every_ms);
         let away = resumed.as_ref().map(|resumed| Break { since_ms: resumed.at_ms, until_ms: now() });
         let state = match resumed {
-            Some(resumed) => State::resumed(resumed, epoch),
-            None => State::new(config.max_nodes, config.log_bytes, config.history, epoch),
+            Some(resumed) => HubState::resumed(resumed, epoch),
+            None => HubState::new(config.max_nodes, config.log_bytes, config.history, epoch),
         };
         let mut task = HubTask {
             intake,
@@ -209,12 +209,12 @@ impl Hub {
         &self,
         read: impl FnOnce(&mut View<'_>) -> T + Send + 'static,
     ) -> Result<T, QueryError> {
-        let (answer, answered) = oneshot::channel();
+        let (response, answered) = oneshot::channel();
         let query: ReadQuery = Box::new(move |view| {
             // Fails if the reader has gone.
-            let _ = answer.send(read(view));
+            let _ = response.send(read(view));
         });
-        self.ask(HubQuery::Read(query), answered).await
+        self.query(HubQuery::Read(query), answered).await
     }
 
     /// Joins as a viewer.
@@ -222,8 +222,8 @@ impl Hub {
     /// # Errors
     /// The hub has ended or is too busy, or the state cannot be encoded.
     pub async fn join(&self, resume: Option<Resume>) -> Result<Joined, QueryError> {
-        let (answer, answered) = oneshot::channel();
-        Ok(self.ask(HubQuery::Join(resume, answer), answered).await??)
+        let (response, answered) = oneshot::channel();
+        Ok(self.query(HubQuery::Join(resume, response), answered).await??)
     }
 
     /// Queries workers for their blocks; returns for each whether its endpoint is known.
@@ -231,8 +231,8 @@ impl Hub {
     /// # Errors
     /// The hub has ended or is too busy.
     pub async fn request_dumps(&self, workers: Vec<Worker>) -> Result<Vec<bool>, QueryError> {
-        let (answer, answered) = oneshot::channel();
-        self.ask(HubQuery::RequestDump(workers, answer), answered).await
+        let (response, answered) = oneshot::channel();
+        self.query(HubQuery::RequestDump(workers, response), answered).await
     }
 
     /// Requests that sources refused to send.
@@ -245,12 +245,12 @@ impl Hub {
         &self.viewers
     }
 
-    async fn ask<T>(&self, ask: HubQuery, answered: oneshot::Receiver<T>) -> Result<T, QueryError> {
-        let asked = async {
-            self.queries.send(ask).await.map_err(|_| QueryError::Ended)?;
+    async fn query<T>(&self, query: HubQuery, answered: oneshot::Receiver<T>) -> Result<T, QueryError> {
+        let response = async {
+            self.queries.send(query).await.map_err(|_| QueryError::Ended)?;
             answered.await.map_err(|_| QueryError::Ended)
         };
-        tokio::time::timeout(RESPONSE_WITHIN, asked).await.map_err(|_| QueryError::Busy)?
+        tokio::time::timeout(RESPONSE_WITHIN, response).await.map_err(|_| QueryError::Busy)?
     }
 }
 
@@ -258,7 +258,7 @@ struct HubTask {
     intake: Intake,
     /// The checks run only here.
     checks: Checks,
-    state: State,
+    state: HubState,
     inbox: Inbox,
     handles: Vec<SourceHandle>,
     /// Channels for intake's commands.
@@ -296,9 +296,9 @@ impl HubTask {
                 () = over(&mut shutdown) => break,
                 _ = batch.tick() => self.state.tick(self.state.now()),
                 _ = flush.tick() => self.flush(),
-                Some(ask) = queries.recv() => self.answer(ask),
+                Some(query) = queries.recv() => self.respond(query),
                 _ = self.inbox.receive(&mut inputs, INPUTS_A_TURN) => {
-                    inputs.drain(..).for_each(|input| self.take(input));
+                    inputs.drain(..).for_each(|input| self.handle(input));
                     self.hand_over();
                     // A long queue is always ready; without yielding it would starve other tasks of this thread.
                     tokio::task::yield_now().await;
@@ -309,7 +309,7 @@ impl HubTask {
         self.state.tick(self.state.now());
     }
 
-    fn take(&mut self, input: Input) {
+    fn handle(&mut self, input: Input) {
         match input {
             Input::Received(queued) => self.received(&queued),
             Input::State { source, state, detail } => {
@@ -327,7 +327,7 @@ impl HubTask {
             intake.missing(received.source, missing);
         }
         let before = state.cluster.seq();
-        intake.take(received, state);
+        intake.handle(received, state);
         let records = state.cluster.seq().0 - before.0;
         if received.payload.is_of_the_source() {
             return;
@@ -366,20 +366,20 @@ impl HubTask {
         let Self { intake, state, commands, .. } = self;
         for command in intake.commands() {
             if let Some(unanswered) = commands.send(command, now()) {
-                intake.take(&unanswered, state);
+                intake.handle(&unanswered, state);
             }
         }
     }
 
-    fn answer(&mut self, ask: HubQuery) {
-        match ask {
-            HubQuery::Join(resume, answer) => {
-                let _ = answer.send(self.state.join(resume));
+    fn respond(&mut self, query: HubQuery) {
+        match query {
+            HubQuery::Join(resume, response) => {
+                let _ = response.send(self.state.join(resume));
             }
-            HubQuery::RequestDump(workers, answer) => {
-                let asked = workers.into_iter().map(|worker| self.intake.request_dump(worker)).collect();
+            HubQuery::RequestDump(workers, response) => {
+                let requested = workers.into_iter().map(|worker| self.intake.request_dump(worker)).collect();
                 self.hand_over();
-                let _ = answer.send(asked);
+                let _ = response.send(requested);
             }
             HubQuery::Read(read) => {
                 self.stats.queued_messages = self.inbox.len();

@@ -27,11 +27,11 @@ type Counts = BTreeMap<(&'static str, &'static str), (u64, String)>;
 
 impl Refusals {
     /// Counts a refusal; returns the count of its kind.
-    pub fn count(&self, what: &'static str, why: &'static str, words: &str) -> u64 {
+    pub fn count(&self, what: &'static str, why: &'static str, detail: &str) -> u64 {
         let mut counts = self.counts();
         let (count, last) = counts.entry((what, why)).or_default();
         *count = count.saturating_add(1);
-        words.clone_into(last);
+        detail.clone_into(last);
         *count
     }
 
@@ -51,9 +51,9 @@ impl Refusals {
         let counts = self.counts();
         let of = counts.iter().filter(|((known, _), _)| *known == what);
         let (mut count, mut last) = (0_u64, None);
-        for (_, (refused, words)) in of {
+        for (_, (refused, detail)) in of {
             count = count.saturating_add(*refused);
-            last = Some(words);
+            last = Some(detail);
         }
         last.map(|last| format!("{count} refused. {last}"))
     }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_are_counted_by_kind_with_the_last_in_words() {
+    fn refusals_are_counted_by_kind_with_the_last_as_text() {
         let refusals = Refusals::default();
         assert_eq!(refusals.sentence("tree_query"), None);
         refusals.count("tree_query", "loopback_address", "one");

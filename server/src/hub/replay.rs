@@ -18,7 +18,7 @@ use super::history::{History, HistoryLimits};
 use super::inbox::Inbox;
 use super::log::Published;
 use super::snapshot::Snapshot;
-use super::state::State;
+use super::state::HubState;
 use super::view::{DepthCache, PictureCache, Stats};
 use super::{Hub, HubTask, MAX_QUERIES, QueueLimits};
 use crate::shutdown::Shutdown;
@@ -48,9 +48,9 @@ impl Replayed {
     ) -> Result<Self, RecordingError> {
         let (from_ms, _) = series.range();
         let replayed = Self::read_from(series, from_ms, HistoryLimits { max_age: ANY_AGE, max_bytes })?;
-        let kept = replayed.history.as_ref().and_then(|history| history.kept().from_ms);
-        if let Some(kept) = kept.filter(|&kept| kept > from_ms) {
-            let ms = kept.since(from_ms);
+        let retained = replayed.history.as_ref().and_then(|history| history.retention().from_ms);
+        if let Some(retained) = retained.filter(|&retained| retained > from_ms) {
+            let ms = retained.since(from_ms);
             tracing::warn!(ms, "the start of the recording exceeds --history-mib and is not available");
         }
         Ok(replayed)
@@ -103,7 +103,7 @@ impl Hub {
         let task = HubTask {
             intake: Intake::default(),
             checks: Checks::default(),
-            state: State::replayed(cluster, history, epoch, at_ms),
+            state: HubState::replayed(cluster, history, epoch, at_ms),
             inbox: Inbox::new(QueueLimits { messages: 1, bytes: 1 }),
             handles: Vec::new(),
             commands: Commands::default(),

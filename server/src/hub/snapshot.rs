@@ -31,7 +31,7 @@ impl Snapshot {
     pub(super) fn of(cluster: &Cluster) -> Result<Self, EncodeError> {
         let started = Instant::now();
         let seq = cluster.seq();
-        // Without spare capacity, see `State::publish`.
+        // Without spare capacity, see `HubState::publish`.
         let exact = |frame: Vec<u8>| Bytes::from(frame.into_boxed_slice());
         let frames: Vec<_> = snapshot_frames(cluster)?.into_iter().map(exact).collect();
         let cost = started.elapsed();

@@ -54,7 +54,7 @@ pub struct Resume {
     pub epoch: Option<u64>,
 }
 
-pub(super) struct State {
+pub(super) struct HubState {
     pub(super) cluster: Cluster,
     pub(super) log: RecentLog,
     /// `None`: no history.
@@ -73,7 +73,7 @@ pub(super) struct State {
     changed_since_check: bool,
 }
 
-impl State {
+impl HubState {
     pub(super) fn new(max_nodes: u32, log_bytes: usize, history: HistoryLimits, epoch: u64) -> Self {
         let started = Instant::now();
         let mut state = Self {
@@ -257,7 +257,7 @@ impl State {
     }
 }
 
-impl RecordSink for State {
+impl RecordSink for HubState {
     fn cluster(&self) -> &Cluster {
         &self.cluster
     }
@@ -293,18 +293,18 @@ mod tests {
 
     const HISTORY: HistoryLimits = HistoryLimits { max_age: Duration::from_secs(900), max_bytes: 1 << 26 };
 
-    fn state() -> State {
-        let mut state = State::new(1_000, 1 << 20, HISTORY, 7);
+    fn state() -> HubState {
+        let mut state = HubState::new(1_000, 1 << 20, HISTORY, 7);
         let name = "test".into();
         append(&mut state, Record::Source { source: SourceIx(0), name, kind: SourceKind::Simulator });
         state
     }
 
-    fn append(state: &mut State, record: Record<'_>) {
+    fn append(state: &mut HubState, record: Record<'_>) {
         state.append(&Entry { at_ms: Millis(1_000), record });
     }
 
-    fn change(state: &mut State, detail: &str) {
+    fn change(state: &mut HubState, detail: &str) {
         let source = SourceIx(0);
         append(state, Record::SourceState { source, state: LinkState::Live, detail: detail.into() });
     }
@@ -317,7 +317,7 @@ mod tests {
     }
 
     impl Viewer {
-        fn take(&mut self, frame: &[u8]) {
+        fn apply(&mut self, frame: &[u8]) {
             match Frame::decode(frame).unwrap() {
                 Frame::Snapshot { bytes, .. } => {
                     if let Some(cluster) = self.reader.part(bytes.0).unwrap() {
@@ -338,9 +338,9 @@ mod tests {
         }
 
         fn follow(&mut self, joined: &mut Joined) {
-            joined.backlog.drain(..).for_each(|frame| self.take(&frame));
+            joined.backlog.drain(..).for_each(|frame| self.apply(&frame));
             while let Ok(batch) = joined.live.try_recv() {
-                self.take(&batch.frame);
+                self.apply(&batch.frame);
             }
         }
     }

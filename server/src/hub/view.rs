@@ -42,7 +42,7 @@ pub struct View<'a> {
 impl View<'_> {
     /// Extent of the history; `None`: disabled.
     pub(crate) fn history(&self) -> Option<Retention> {
-        self.history.map(History::kept)
+        self.history.map(History::retention)
     }
 
     /// Status of the recording; `None`: disabled.
@@ -52,16 +52,16 @@ impl View<'_> {
 
     /// Segments of the history, oldest first, and the timeline rows after `after`.
     pub(crate) fn timeline(&self, after: Millis) -> (Vec<SegmentRow>, Vec<SecondRow>) {
-        self.history.map_or_else(Default::default, |kept| (kept.segments(), kept.rows_after(after)))
+        self.history.map_or_else(Default::default, |history| (history.segments(), history.rows_after(after)))
     }
 
     /// Segments of a time range, from the keyframe before its start, and its rows.
-    pub(crate) fn kept_between(&self, from: Millis, to: Millis) -> (Vec<SegmentId>, Vec<SecondRow>) {
-        self.history.map_or_else(Default::default, |kept| kept.between(from, to))
+    pub(crate) fn retained_between(&self, from: Millis, to: Millis) -> (Vec<SegmentId>, Vec<SecondRow>) {
+        self.history.map_or_else(Default::default, |history| history.between(from, to))
     }
 
     /// A segment; `None`: no longer retained.
-    pub(crate) fn kept_segment(&self, id: SegmentId) -> Option<StoredSegment> {
+    pub(crate) fn retained_segment(&self, id: SegmentId) -> Option<StoredSegment> {
         self.history?.segment(id)
     }
 
@@ -113,38 +113,38 @@ impl PictureCache {
         let now = Instant::now();
         let nodes = cluster.tree(pool).allocated();
         let is_large = nodes > WALKED_ALWAYS_NODES;
-        if let Some(kept) = self.0.iter_mut().find(|kept| kept.picture.pool() == pool)
-            && now.duration_since(kept.made) < kept.life
-            && (is_large || kept.picture.seq() == cluster.seq())
+        if let Some(cached) = self.0.iter_mut().find(|cached| cached.picture.pool() == pool)
+            && now.duration_since(cached.made) < cached.life
+            && (is_large || cached.picture.seq() == cluster.seq())
         {
-            kept.used = now;
-            return Arc::clone(&kept.picture);
+            cached.used = now;
+            return Arc::clone(&cached.picture);
         }
         let picture = Arc::new(TreeSnapshot::of(cluster, pool, at_ms));
         let cost = now.elapsed();
         tracing::debug!(nodes, cost_us = cost.as_micros() as u64, "tree copied");
         let life = PICTURE_LIFE.max(cost * PICTURE_LIFE_PER_COST);
-        let kept = CachedPicture { picture: Arc::clone(&picture), made: now, life, used: now };
-        let known = self.0.iter().position(|kept| kept.picture.pool() == pool);
+        let cached = CachedPicture { picture: Arc::clone(&picture), made: now, life, used: now };
+        let known = self.0.iter().position(|cached| cached.picture.pool() == pool);
         let oldest = || (0..self.0.len()).min_by_key(|&at| self.0[at].used);
         let replaced = known.or_else(|| oldest().filter(|_| self.0.len() == MAX_PICTURES));
         drop_in_background(replaced.map(|at| self.0.swap_remove(at)));
-        self.0.push(kept);
+        self.0.push(cached);
         picture
     }
 
     /// Called once a second.
     pub(super) fn forget_unused(&mut self) {
-        while let Some(at) = self.0.iter().position(|kept| kept.used.elapsed() > PICTURE_UNUSED_FOR) {
+        while let Some(at) = self.0.iter().position(|cached| cached.used.elapsed() > PICTURE_UNUSED_FOR) {
             drop_in_background(Some(self.0.swap_remove(at)));
         }
     }
 }
 
 /// A large copy takes milliseconds to drop.
-fn drop_in_background(kept: Option<CachedPicture>) {
-    if let Some(kept) = kept {
-        tokio::task::spawn_blocking(move || drop(kept));
+fn drop_in_background(cached: Option<CachedPicture>) {
+    if let Some(cached) = cached {
+        tokio::task::spawn_blocking(move || drop(cached));
     }
 }
 
@@ -276,19 +276,19 @@ mod tests {
         let blocks = u64::from(WALKED_ALWAYS_NODES) + 2;
         let (mut cluster, mut cache, at) = (cluster(blocks), PictureCache::default(), Millis(1));
         let first = cache.of(&cluster, PoolIx(0), at);
-        if let Some(kept) = cache.0.first_mut() {
-            kept.life = Duration::from_secs(3_600);
+        if let Some(cached) = cache.0.first_mut() {
+            cached.life = Duration::from_secs(3_600);
         }
         fold(&mut cluster, Record::Removed { worker: WorkerIx(0), hashes: vec![BlockHash(blocks)].into() });
         assert!(Arc::ptr_eq(&first, &cache.of(&cluster, PoolIx(0), at)));
-        if let Some(kept) = cache.0.first_mut() {
-            kept.life = Duration::ZERO;
+        if let Some(cached) = cache.0.first_mut() {
+            cached.life = Duration::ZERO;
         }
         assert_eq!(cache.of(&cluster, PoolIx(0), at).seq(), cluster.seq());
         cache.forget_unused();
         assert!(!cache.0.is_empty(), "it was just asked for");
-        if let Some(kept) = cache.0.first_mut() {
-            kept.used -= PICTURE_UNUSED_FOR * 2;
+        if let Some(cached) = cache.0.first_mut() {
+            cached.used -= PICTURE_UNUSED_FOR * 2;
         }
         cache.forget_unused();
         assert!(cache.0.is_empty());

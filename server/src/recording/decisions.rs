@@ -28,7 +28,12 @@ impl FinishedDecisions {
     }
 
     /// Calls `each` for decisions that are complete.
-    pub(crate) fn take(&mut self, now: Millis, cluster: &Cluster, mut each: impl FnMut(&DecisionEntry)) {
+    pub(crate) fn drain_finished(
+        &mut self,
+        now: Millis,
+        cluster: &Cluster,
+        mut each: impl FnMut(&DecisionEntry),
+    ) {
         self.0.retain(|&(id, at_ms)| {
             let Some(entry) = cluster.decisions().get(id) else { return false };
             let is_over = entry.progress.ended_ms.is_some() || now.since(at_ms) > MAX_WAIT_MS;
@@ -40,7 +45,7 @@ impl FinishedDecisions {
     }
 
     /// Calls `each` for all remaining decisions.
-    pub(crate) fn take_all(&mut self, cluster: &Cluster, each: impl FnMut(&DecisionEntry)) {
-        self.take(Millis(u64::MAX), cluster, each);
+    pub(crate) fn drain_all(&mut self, cluster: &Cluster, each: impl FnMut(&DecisionEntry)) {
+        self.drain_finished(Millis(u64::MAX), cluster, each);
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use radixscope_model::id::Millis;
 use radixscope_recording::{Meta, Recording, RecordingError, Writer};
 
-use super::{Item, Key, RecordTo, Redactor, Shared};
+use super::{Item, RecordTo, RedactionKey, Redactor, Shared};
 use crate::time::now;
 
 /// How often a chunk is ended and synced to disk.
@@ -71,7 +71,7 @@ pub(super) struct Files {
     shared: Arc<Shared>,
     current: Option<OpenFile>,
     /// Oldest first.
-    kept: Vec<RecordingFile>,
+    retained: Vec<RecordingFile>,
     /// `None`: no redaction.
     redactor: Option<Redactor>,
     failed: Option<Instant>,
@@ -83,7 +83,7 @@ impl Files {
     /// Reads the folder. Nothing is written before the first keyframe.
     pub(super) fn open(to: RecordTo, meta: Meta, shared: Arc<Shared>) -> Result<Self, Error> {
         let mut lock = None;
-        let mut kept = Vec::new();
+        let mut retained = Vec::new();
         match &to {
             RecordTo::File(path) if path.exists() => {
                 return Err(Error::new(ErrorKind::AlreadyExists, "the file exists; choose another name"));
@@ -92,27 +92,27 @@ impl Files {
             RecordTo::Folder { path, .. } => {
                 std::fs::create_dir_all(path)?;
                 lock = Some(lock_folder(path)?);
-                kept = recordings_in(path)?;
+                retained = recordings_in(path)?;
             }
         }
-        let before = meta_in(&kept);
+        let before = meta_in(&retained);
         if let Some(before) = before.as_ref().filter(|before| before.redacted != meta.redacted) {
             let what = if before.redacted { "redacted" } else { "not redacted" };
-            let words = format!("the recordings there are {what} (--redact); choose another folder");
-            return Err(Error::new(ErrorKind::InvalidInput, words));
+            let message = format!("the recordings there are {what} (--redact); choose another folder");
+            return Err(Error::new(ErrorKind::InvalidInput, message));
         }
         let recording = before.map_or(meta.recording, |before| before.recording);
         let mut meta = Meta { recording, ..meta };
         let mut redactor = None;
         if meta.redacted {
             let key = match &to {
-                RecordTo::File(_) => Key::random()?,
-                RecordTo::Folder { path, .. } => Key::of_folder(path)?,
+                RecordTo::File(_) => RedactionKey::random()?,
+                RecordTo::Folder { path, .. } => RedactionKey::of_folder(path)?,
             };
             let redactor = redactor.insert(Redactor::new(key));
             meta.sources = redactor.sources(&meta.sources);
         }
-        let files = Self { to, meta, shared, current: None, kept, redactor, failed: None, _lock: lock };
+        let files = Self { to, meta, shared, current: None, retained, redactor, failed: None, _lock: lock };
         files.report();
         Ok(files)
     }
@@ -186,12 +186,12 @@ impl Files {
     fn begin(&mut self, at_ms: Millis) -> Result<(), RecordingError> {
         let (path, unnamed, file) = match &self.to {
             // The file was created at the start; after a failure another one continues.
-            RecordTo::File(path) if self.kept.is_empty() => {
+            RecordTo::File(path) if self.retained.is_empty() => {
                 (path.clone(), None, OpenOptions::new().write(true).create(true).truncate(true).open(path)?)
             }
             RecordTo::File(path) => {
                 let mut name = path.file_stem().unwrap_or_default().to_owned();
-                name.push(format!("-{}{SUFFIX}", self.kept.len() + 1));
+                name.push(format!("-{}{SUFFIX}", self.retained.len() + 1));
                 let path = path.with_file_name(name);
                 (path.clone(), None, OpenOptions::new().write(true).create_new(true).open(path)?)
             }
@@ -258,14 +258,14 @@ impl Files {
         let RecordTo::Folder { max_bytes, max_age, .. } = self.to else { return Ok(()) };
         let most = max_bytes.saturating_sub(current.max(file_bytes(max_bytes)));
         let max_age_ms = u64::try_from(max_age.as_millis()).unwrap_or(u64::MAX);
-        while let Some(oldest) = self.kept.first() {
-            let bytes: u64 = self.kept.iter().map(|kept| kept.bytes).sum();
+        while let Some(oldest) = self.retained.first() {
+            let bytes: u64 = self.retained.iter().map(|retained| retained.bytes).sum();
             if bytes <= most && now().since(oldest.ended_ms) <= max_age_ms {
                 break;
             }
             match std::fs::remove_file(&oldest.path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                _ => drop(self.kept.remove(0)),
+                _ => drop(self.retained.remove(0)),
             }
         }
         Ok(())
@@ -276,21 +276,21 @@ impl Files {
         let OpenFile { writer, file, path, began_ms, .. } = current;
         writer.finish()?;
         file.sync_all()?;
-        self.keep(path, began_ms);
+        self.add_file(path, began_ms);
         Ok(())
     }
 
-    fn keep(&mut self, path: PathBuf, began_ms: Millis) {
-        self.kept.extend(kept(path, began_ms));
+    fn add_file(&mut self, path: PathBuf, began_ms: Millis) {
+        self.retained.extend(existing_file(path, began_ms));
         self.report();
     }
 
     /// Handles the result of a write. A failed file is left as it is; its synced part is readable.
     fn check(&mut self, done: Result<(), RecordingError>) {
         let Err(error) = done else { return };
-        let words = format!("{error}; retrying every {} s", RETRY_AFTER.as_secs());
+        let message = format!("{error}; retrying every {} s", RETRY_AFTER.as_secs());
         tracing::warn!(%error, "writing the recording failed");
-        self.shared.set_error(Some(words));
+        self.shared.set_error(Some(message));
         self.shared.gaps.fetch_add(1, Ordering::Relaxed);
         self.failed = Some(Instant::now());
         if let Some(current) = self.current.take() {
@@ -298,7 +298,7 @@ impl Files {
                 // It contains no state, and its space may be needed.
                 let _ = std::fs::remove_file(unnamed);
             }
-            self.keep(current.path.clone(), current.began_ms);
+            self.add_file(current.path.clone(), current.began_ms);
         }
     }
 
@@ -310,9 +310,9 @@ impl Files {
 
     fn report(&self) {
         let current = self.current.as_ref().map_or(0, |current| current.writer.len_bytes());
-        let kept: u64 = self.kept.iter().map(|kept| kept.bytes).sum();
-        self.shared.bytes.store(kept + current, Ordering::Relaxed);
-        let first = self.kept.first().map(|kept| kept.began_ms);
+        let retained: u64 = self.retained.iter().map(|retained| retained.bytes).sum();
+        self.shared.bytes.store(retained + current, Ordering::Relaxed);
+        let first = self.retained.first().map(|retained| retained.began_ms);
         let since = first.or_else(|| self.current.as_ref().map(|current| current.began_ms));
         self.shared.since_ms.store(since.unwrap_or_default().0, Ordering::Relaxed);
     }
@@ -341,7 +341,7 @@ fn began_ms(path: &Path) -> Option<Millis> {
     number.parse().ok().map(Millis)
 }
 
-fn kept(path: PathBuf, began_ms: Millis) -> Option<RecordingFile> {
+fn existing_file(path: PathBuf, began_ms: Millis) -> Option<RecordingFile> {
     let of = std::fs::metadata(&path).ok()?;
     let ended = of.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
     let ended_ms = Millis(u64::try_from(ended.as_millis()).ok()?);
@@ -354,15 +354,16 @@ pub(super) fn recordings_in(folder: &Path) -> Result<Vec<RecordingFile>, Error> 
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         if let Some(began_ms) = began_ms(&path) {
-            found.extend(kept(path, began_ms));
+            found.extend(existing_file(path, began_ms));
         }
     }
-    found.sort_by_key(|kept| kept.began_ms);
+    found.sort_by_key(|retained| retained.began_ms);
     Ok(found)
 }
 
 /// Metadata of the newest recording in a folder, which new files continue.
-fn meta_in(kept: &[RecordingFile]) -> Option<Meta> {
-    let newest = kept.iter().rev().find_map(|kept| Recording::open(File::open(&kept.path).ok()?).ok())?;
+fn meta_in(retained: &[RecordingFile]) -> Option<Meta> {
+    let newest =
+        retained.iter().rev().find_map(|retained| Recording::open(File::open(&retained.path).ok()?).ok())?;
     Some(newest.meta().clone())
 }

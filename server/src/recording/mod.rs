@@ -31,7 +31,7 @@ use crate::hub::spacing::Spacing;
 pub(crate) use decisions::FinishedDecisions;
 use files::Files;
 pub(crate) use opened::{Newest, newest, open};
-pub(crate) use redact::{Key, Redacted, Redactor};
+pub(crate) use redact::{Redacted, RedactionKey, Redactor};
 pub(crate) use source::run as report_status;
 
 /// Maximum queued items: several minutes of ten batches per second.
@@ -223,7 +223,7 @@ impl Recorder {
     /// Writes the decisions, findings and timeline row of this second.
     pub(crate) fn second(&mut self, at_ms: Millis, cluster: &Cluster, row: Option<SecondRow>) {
         let mut over = Vec::new();
-        self.ended.take(at_ms, cluster, |decided| {
+        self.ended.drain_finished(at_ms, cluster, |decided| {
             over.extend(decision_row(cluster, decided).and_then(|row| serde_json::to_vec(&row).ok()));
         });
         over.into_iter().for_each(|json| self.json(Channel::Decisions, at_ms, json));

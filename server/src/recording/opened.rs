@@ -16,7 +16,9 @@ pub(crate) fn open(paths: &[PathBuf]) -> anyhow::Result<Series<BufReader<File>>>
     let mut files = Vec::new();
     for path in paths {
         match path.is_dir() {
-            true => files.extend(super::files::recordings_in(path)?.into_iter().map(|kept| kept.path)),
+            true => {
+                files.extend(super::files::recordings_in(path)?.into_iter().map(|retained| retained.path))
+            }
             false => files.push(path.clone()),
         }
     }
@@ -50,7 +52,7 @@ pub(crate) struct Newest {
 pub(crate) fn newest(folder: &Path, max_age_ms: u64) -> anyhow::Result<Option<Newest>> {
     let mut files: Vec<Recording<BufReader<File>>> = Vec::new();
     let mut is_finished = None;
-    for path in super::files::recordings_in(folder)?.into_iter().rev().map(|kept| kept.path) {
+    for path in super::files::recordings_in(folder)?.into_iter().rev().map(|retained| retained.path) {
         let opened = Recording::open(BufReader::new(File::open(&path)?));
         let opened = match opened {
             Ok(opened) => opened,

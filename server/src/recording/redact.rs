@@ -30,9 +30,9 @@ const REMOVED: &str = "…";
 
 /// The key of a recording's pseudonyms.
 #[derive(Clone)]
-pub(crate) struct Key([u8; KEY_BYTES]);
+pub(crate) struct RedactionKey([u8; KEY_BYTES]);
 
-impl Key {
+impl RedactionKey {
     /// A random key.
     pub(crate) fn random() -> std::io::Result<Self> {
         let mut key = [0; KEY_BYTES];
@@ -67,9 +67,9 @@ impl Key {
 
 /// Assigned pseudonyms.
 struct Names {
-    key: Key,
+    key: RedactionKey,
     /// Single words in texts: ids in both notations, and namespaces.
-    words: HashMap<String, String>,
+    pseudonyms: HashMap<String, String>,
     /// Phrases in texts, longest first.
     phrases: Vec<(String, String)>,
 }
@@ -78,10 +78,10 @@ impl Names {
     fn remember(&mut self, original: &str, pseudonym: &str) {
         let is_word = original.bytes().all(is_of_word);
         if is_word {
-            if self.words.len() >= MAX_NAMES {
-                self.words.clear();
+            if self.pseudonyms.len() >= MAX_NAMES {
+                self.pseudonyms.clear();
             }
-            self.words.insert(original.to_owned(), pseudonym.to_owned());
+            self.pseudonyms.insert(original.to_owned(), pseudonym.to_owned());
         } else if !self.phrases.iter().any(|(known, _)| known == original) {
             if self.phrases.len() >= MAX_NAMES {
                 self.phrases.clear();
@@ -127,16 +127,16 @@ impl Pseudonyms for Names {
             let end = from.bytes().position(|byte| !is_of_word(byte)).unwrap_or(from.len());
             let (word, after) = from.split_at(end);
             new.push_str(before);
-            new.push_str(self.words.get(word).map_or(word, String::as_str));
+            new.push_str(self.pseudonyms.get(word).map_or(word, String::as_str));
             rest = after;
         }
         new + rest
     }
 
-    fn leave_out(&mut self, words: &str) {
+    fn leave_out(&mut self, text: &str) {
         // A single word identifies nothing, and would be removed from every text.
-        if words.contains(' ') {
-            self.remember(words, REMOVED);
+        if text.contains(' ') {
+            self.remember(text, REMOVED);
         }
     }
 }
@@ -149,8 +149,8 @@ pub(crate) struct Redactor {
 }
 
 impl Redactor {
-    pub(crate) fn new(key: Key) -> Self {
-        Self { names: Names { key, words: HashMap::new(), phrases: Vec::new() }, cluster: None }
+    pub(crate) fn new(key: RedactionKey) -> Self {
+        Self { names: Names { key, pseudonyms: HashMap::new(), phrases: Vec::new() }, cluster: None }
     }
 
     /// Redacts the sources in the metadata.

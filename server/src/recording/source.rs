@@ -17,11 +17,11 @@ pub(crate) async fn run(watch: RecordingWatch, to: SourceHandle, mut stopped: Sh
     loop {
         let error = watch.status().error;
         if reported.as_ref() != Some(&error) {
-            let (state, words) = match &error {
+            let (state, detail) = match &error {
                 Some(error) => (LinkState::Connecting, error.as_str()),
                 None => (LinkState::Live, "recording"),
             };
-            if to.state(state, words).await.is_err() {
+            if to.state(state, detail).await.is_err() {
                 return;
             }
             reported = Some(error);

@@ -70,7 +70,7 @@ impl Stage {
     }
 
     /// Waits until everything handed over is written and synced.
-    fn settled(&self, is_so: impl Fn(&RecordingStatus) -> bool) {
+    fn wait_until(&self, is_so: impl Fn(&RecordingStatus) -> bool) {
         let until = Instant::now() + Duration::from_secs(60);
         while !is_so(&self.status()) {
             assert!(Instant::now() < until, "{:?}", self.status());
@@ -94,7 +94,7 @@ fn folder(path: &Path) -> RecordTo {
 
 fn recordings(path: &Path) -> Vec<Recording<fs::File>> {
     let files = files::recordings_in(path).unwrap();
-    files.iter().map(|kept| Recording::open(fs::File::open(&kept.path).unwrap()).unwrap()).collect()
+    files.iter().map(|retained| Recording::open(fs::File::open(&retained.path).unwrap()).unwrap()).collect()
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_folder_never_holds_more_than_it_may() {
     let mut stage = Stage::new(folder(folder_of.path()));
     for _ in 0..60 {
         (0..8).for_each(|_| stage.step(100_000));
-        stage.settled(|_| stage.recorder.as_ref().unwrap().queued_bytes() == 0);
+        stage.wait_until(|_| stage.recorder.as_ref().unwrap().queued_bytes() == 0);
         let on_disk: u64 = fs::read_dir(folder_of.path())
             .unwrap()
             .map(|entry| entry.unwrap().metadata().map_or(0, |of| of.len()))
@@ -133,12 +133,12 @@ fn a_folder_never_holds_more_than_it_may() {
 }
 
 #[test]
-fn a_folder_that_is_lost_is_said_and_tried_again() {
+fn a_folder_that_is_lost_is_reported_and_tried_again() {
     let folder_of = tempfile::tempdir().unwrap();
     let path = folder_of.path().join("recordings");
     let mut stage = Stage::new(folder(&path));
     stage.step(10);
-    stage.settled(|status| status.bytes > 0);
+    stage.wait_until(|status| status.bytes > 0);
     fs::remove_dir_all(&path).unwrap();
     // A file where the folder was: it cannot be made again.
     fs::write(&path, b"").unwrap();
@@ -181,7 +181,7 @@ async fn a_replay_shows_the_end_and_goes_back_to_every_keyframe() {
     let mut stage = Stage::new(folder(folder_of.path()));
     for _ in 0..20 {
         (0..4).for_each(|_| stage.step(100_000));
-        stage.settled(|_| stage.recorder.as_ref().unwrap().queued_bytes() == 0);
+        stage.wait_until(|_| stage.recorder.as_ref().unwrap().queued_bytes() == 0);
     }
     stage.end();
     let mut series = open(&[folder_of.path().to_owned()]).unwrap();
@@ -200,6 +200,9 @@ async fn a_replay_shows_the_end_and_goes_back_to_every_keyframe() {
     assert_eq!(joined.from, stage.cluster.seq());
     let small = Replayed::read(&mut series, 4 << 20).unwrap();
     let (_end, stopped) = tokio::sync::watch::channel(false);
-    let kept = Hub::replay(small, stopped).read(|view| view.history().unwrap()).await.unwrap();
-    assert!(kept.bytes <= 4 << 20 && kept.from_ms > Some(segments[0].from_ms), "of a longer one the end");
+    let retained = Hub::replay(small, stopped).read(|view| view.history().unwrap()).await.unwrap();
+    assert!(
+        retained.bytes <= 4 << 20 && retained.from_ms > Some(segments[0].from_ms),
+        "of a longer one the end"
+    );
 }

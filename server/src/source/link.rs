@@ -17,18 +17,18 @@ pub(crate) struct Failed {
     /// [`LinkState::Refused`] if only the operator can help.
     pub(crate) state: LinkState,
     /// What happened and what to do, as sentences.
-    pub(crate) words: String,
+    pub(crate) detail: String,
 }
 
 impl Failed {
     /// Another attempt may succeed.
-    pub(super) fn connecting(words: String) -> Self {
-        Self { state: LinkState::Connecting, words }
+    pub(super) fn connecting(detail: String) -> Self {
+        Self { state: LinkState::Connecting, detail }
     }
 
     /// The operator has to change something.
-    pub(super) fn refused(words: String) -> Self {
-        Self { state: LinkState::Refused, words }
+    pub(super) fn refused(detail: String) -> Self {
+        Self { state: LinkState::Refused, detail }
     }
 }
 
@@ -48,16 +48,16 @@ impl LastState {
         to: &SourceHandle,
         source: &str,
         state: LinkState,
-        words: String,
+        detail: String,
     ) -> Result<(), HubEnded> {
-        if self.0.as_ref().is_some_and(|(known, reported)| *known == state && *reported == words) {
+        if self.0.as_ref().is_some_and(|(known, reported)| *known == state && *reported == detail) {
             return Ok(());
         }
         if self.state() != Some(state) {
-            tracing::info!(source, state = state.as_str(), "{words}");
+            tracing::info!(source, state = state.as_str(), "{detail}");
         }
-        to.state(state, words.clone()).await?;
-        self.0 = Some((state, words));
+        to.state(state, detail.clone()).await?;
+        self.0 = Some((state, detail));
         Ok(())
     }
 }
@@ -81,8 +81,8 @@ async fn forward_status(
 ) -> Result<(), HubEnded> {
     let mut last = LastState::default();
     loop {
-        let (state, words) = status_rx.borrow_and_update().clone();
-        last.report(to, &name, state, words).await?;
+        let (state, detail) = status_rx.borrow_and_update().clone();
+        last.report(to, &name, state, detail).await?;
         if status_rx.changed().await.is_err() {
             return Ok(());
         }

@@ -49,9 +49,9 @@ pub fn contradictions<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Ve
         }
     }
     proposed.retain(|_, values| values.iter().any(|(value, _)| *value != values[0].0));
-    let words = |(setting, values): (&str, Vec<(&str, &str)>)| {
+    let text = |(setting, values): (&str, Vec<(&str, &str)>)| {
         let each: Vec<String> = values.iter().map(|(value, code)| format!("{value:?} by {code}")).collect();
         format!("{setting}: {}", each.join(", "))
     };
-    proposed.into_iter().map(words).collect()
+    proposed.into_iter().map(text).collect()
 }

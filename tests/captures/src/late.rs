@@ -1,4 +1,4 @@
-//! Recordings of deployments that ran already: queries for the blocks of workers with their answers, changes of discovery,
+//! Recordings of deployments that ran already: queries for the blocks of workers with their responses, changes of discovery,
 //! and what workers held at the end.
 
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub struct RecordedQuery {
 }
 
 impl RecordedQuery {
-    /// What is in the parts of the answer that are items.
+    /// What is in the parts of the response that are items.
     pub fn items(&self) -> impl Iterator<Item = Bytes> {
         self.parts.iter().filter(|(what, _)| what == "data").map(|(_, part)| {
             let header = u64::from_be_bytes(part[..8].try_into().expect("eight bytes"));
@@ -40,7 +40,7 @@ impl RecordedQuery {
     }
 
     /// Everything that the worker sent after it had called back.
-    pub fn answer(&self) -> Vec<u8> {
+    pub fn response(&self) -> Vec<u8> {
         let parts = self.parts.iter().filter(|(what, _)| what != "handshake" && what != "ack");
         parts.flat_map(|(_, part)| part.iter().copied()).collect()
     }
@@ -64,7 +64,7 @@ pub type TrueBlock = (u64, Option<u64>, u64);
 
 /// What a worker held in truth.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct HeldBlocks {
     /// Number of its last event.
     pub last_event_id: u64,
     /// All its blocks, in order.
@@ -124,7 +124,7 @@ impl Recording {
     }
 
     /// What workers held at the end, by every event of the whole run, by their ids; none: it was not received from its beginning.
-    pub fn truth(&self) -> BTreeMap<u64, Held> {
+    pub fn truth(&self) -> BTreeMap<u64, HeldBlocks> {
         #[derive(Deserialize)]
         struct Truth {
             r#final: BTreeMap<String, Final>,
@@ -143,7 +143,7 @@ impl Recording {
                 };
                 let mut blocks: Vec<TrueBlock> = of.block.iter().map(block).collect();
                 blocks.sort_unstable();
-                (number(&worker), Held { last_event_id: of.last_event_id, blocks })
+                (number(&worker), HeldBlocks { last_event_id: of.last_event_id, blocks })
             })
             .collect()
     }

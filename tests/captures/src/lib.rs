@@ -25,7 +25,7 @@ use serde::de::DeserializeOwned;
 
 #[cfg(feature = "simulated")]
 pub use advice::{contradictions, is_incomplete};
-pub use late::{DiscoveryChange, Held, RecordedQuery, TrueBlock};
+pub use late::{DiscoveryChange, HeldBlocks, RecordedQuery, TrueBlock};
 #[cfg(feature = "simulated")]
 pub use simulated::{Played, Simulated, play};
 pub use zmq::ZmqMessage;
@@ -57,7 +57,7 @@ pub struct Message {
     pub payload: Bytes,
 }
 
-/// An answer to a scrape.
+/// A response to a scrape.
 #[derive(Clone, Deserialize, Debug)]
 pub struct Scrape {
     /// When, in Unix seconds.

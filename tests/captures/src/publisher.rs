@@ -77,7 +77,7 @@ impl Publisher {
     }
 
     /// Waits until there is no subscriber any more.
-    pub fn wait_for_nobody(&self) {
+    pub fn wait_for_no_subscriber(&self) {
         self.wait("the last subscriber to go", |state| state.subscribers.is_empty());
     }
 
@@ -135,7 +135,7 @@ impl Publisher {
         for subscriber in &self.shared.state().subscribers {
             let _ = subscriber.stream.shutdown(Shutdown::Both);
         }
-        self.wait_for_nobody();
+        self.wait_for_no_subscriber();
     }
 
     fn wait(&self, what: &str, is_there: impl Fn(&State) -> bool) {

@@ -168,7 +168,7 @@ pub fn record(messages: impl IntoIterator<Item = Message>, meta: &Meta) -> (Vec<
         };
         let since_s = message.at_s - *first_s.get_or_insert(message.at_s);
         last = Millis(BEGIN_MS + (since_s * 1_000.0) as u64);
-        intake.take(&Received { source, at_ms: last, payload }, &mut recorder);
+        intake.handle(&Received { source, at_ms: last, payload }, &mut recorder);
         if i % FLUSH_EVERY == 0 {
             intake.flush(last, &mut recorder);
         }

@@ -68,7 +68,7 @@ pub fn play<S: RecordSink>(
         let until = Millis(start.0 + second * 1_000);
         simulation.run_until(until, &mut |message| {
             let payload = simulated.payload(&message);
-            intake.take(&Received { source, at_ms: message.at_ms, payload }, sink);
+            intake.handle(&Received { source, at_ms: message.at_ms, payload }, sink);
         });
         if second == played.warm_up_s {
             becomes(LinkState::Live, until, sink);

@@ -18,7 +18,7 @@ pub enum Eviction {
     PrefixesFirst,
 }
 
-struct Held {
+struct CachedBlock {
     parent: Option<u64>,
     children: u32,
     used: u64,
@@ -28,7 +28,7 @@ struct Held {
 pub struct Engine {
     capacity_blocks: usize,
     eviction: Eviction,
-    held: HashMap<u64, Held>,
+    cached: HashMap<u64, CachedBlock>,
     /// Blocks that may be evicted, the least recently used first.
     evictable: BTreeSet<(u64, u64)>,
     clock: u64,
@@ -37,17 +37,17 @@ pub struct Engine {
 impl Engine {
     /// An empty cache.
     pub fn new(capacity_blocks: usize, eviction: Eviction) -> Self {
-        Self { capacity_blocks, eviction, held: HashMap::new(), evictable: BTreeSet::new(), clock: 0 }
+        Self { capacity_blocks, eviction, cached: HashMap::new(), evictable: BTreeSet::new(), clock: 0 }
     }
 
     /// Blocks held now.
     pub fn len(&self) -> usize {
-        self.held.len()
+        self.cached.len()
     }
 
     /// Whether nothing is held.
     pub fn is_empty(&self) -> bool {
-        self.held.is_empty()
+        self.cached.is_empty()
     }
 
     /// A request with this prompt ran: what was missing is stored, in runs of at most `run_blocks`, and what had to
@@ -57,7 +57,7 @@ impl Engine {
         let mut missing: Vec<(Option<u64>, u64, u64)> = Vec::new();
         for &tokens in prompt {
             let hash = chain_hash(parent.map(BlockHash), TokensHash(tokens)).0;
-            if self.held.contains_key(&hash) {
+            if self.cached.contains_key(&hash) {
                 self.touch(hash);
             } else {
                 missing.push((parent, hash, tokens));
@@ -71,7 +71,7 @@ impl Engine {
         let (mut above, mut run) = (None, Vec::new());
         for (parent, hash, tokens) in missing {
             // What this request itself still needs may have gone to make room: the engine gives up here.
-            if parent.is_some_and(|p| !self.held.contains_key(&p)) {
+            if parent.is_some_and(|p| !self.cached.contains_key(&p)) {
                 break;
             }
             self.insert(parent, hash);
@@ -91,14 +91,14 @@ impl Engine {
 
     /// The engine drops everything.
     pub fn clear(&mut self, say: &mut dyn FnMut(Change)) {
-        self.held.clear();
+        self.cached.clear();
         self.evictable.clear();
         say(Change::Cleared);
     }
 
     fn insert(&mut self, parent: Option<u64>, hash: u64) {
         self.clock += 1;
-        self.held.insert(hash, Held { parent, children: 0, used: self.clock });
+        self.cached.insert(hash, CachedBlock { parent, children: 0, used: self.clock });
         self.evictable.insert((self.clock, hash));
         if let Some(parent) = parent {
             self.count_child(parent, 1);
@@ -107,33 +107,33 @@ impl Engine {
 
     fn touch(&mut self, hash: u64) {
         self.clock += 1;
-        if let Some(held) = self.held.get_mut(&hash) {
-            if self.evictable.remove(&(held.used, hash)) {
+        if let Some(cached) = self.cached.get_mut(&hash) {
+            if self.evictable.remove(&(cached.used, hash)) {
                 self.evictable.insert((self.clock, hash));
             }
-            held.used = self.clock;
+            cached.used = self.clock;
         }
     }
 
     /// `parent` has one child more or less.
     fn count_child(&mut self, parent: u64, step: i32) {
-        let Some(held) = self.held.get_mut(&parent) else { return };
-        held.children = held.children.saturating_add_signed(step);
+        let Some(cached) = self.cached.get_mut(&parent) else { return };
+        cached.children = cached.children.saturating_add_signed(step);
         if self.eviction == Eviction::LeavesFirst {
-            match held.children {
-                0 => self.evictable.insert((held.used, parent)),
-                _ => self.evictable.remove(&(held.used, parent)),
+            match cached.children {
+                0 => self.evictable.insert((cached.used, parent)),
+                _ => self.evictable.remove(&(cached.used, parent)),
             };
         }
     }
 
     fn make_room(&mut self, blocks: usize) -> Vec<u64> {
         let mut removed = Vec::new();
-        while self.held.len() + blocks > self.capacity_blocks
+        while self.cached.len() + blocks > self.capacity_blocks
             && let Some((_, hash)) = self.evictable.pop_first()
         {
             removed.push(hash);
-            if let Some(parent) = self.held.remove(&hash).and_then(|held| held.parent) {
+            if let Some(parent) = self.cached.remove(&hash).and_then(|cached| cached.parent) {
                 self.count_child(parent, -1);
             }
         }

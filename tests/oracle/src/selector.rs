@@ -15,7 +15,7 @@ use dynamo_kv_router::{
     DefaultWorkerSelector, KvRouterConfig, SchedulingRequest, WorkerLoadProjection, WorkerSelectionInput,
     WorkerSelector,
 };
-use radixscope_router::{Request, RouterSettings, WorkerInput};
+use radixscope_router::{RoutedRequest, RouterSettings, WorkerInput};
 use rustc_hash::FxHashMap;
 use tracing::field::{Field, Visit};
 
@@ -42,7 +42,7 @@ impl Selection {
     /// from it and from `taints` are not read.
     pub fn new(
         options: &RouterSettings,
-        request: &Request,
+        request: &RoutedRequest,
         inputs: &[WorkerInput],
         shared_hits: &[bool],
         taints: &Taints,

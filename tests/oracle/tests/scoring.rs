@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use radixscope_oracle::selector::{CostLog, Seeds, Selection, Taints, draw_of};
 use radixscope_router::{
-    Formula, Load, Overlap, Request, Role, RouterSettings, Scores, TieBreak, WorkerInput, score,
+    Formula, Load, Overlap, Role, RoutedRequest, RouterSettings, Scores, TieBreak, WorkerInput, score,
 };
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -30,7 +30,7 @@ fn weight(rng: &mut impl Rng, most: f64) -> f64 {
 
 struct State {
     options: RouterSettings,
-    request: Request,
+    request: RoutedRequest,
     inputs: Vec<WorkerInput>,
     shared_hits: Vec<bool>,
     taints: Taints,
@@ -127,8 +127,10 @@ fn state(rng: &mut impl Rng, formula: Formula) -> State {
             input.taint_weight = held.map(|(weight, _)| f64::from(*weight)).sum();
         }
     }
-    let request =
-        Request { prefers_taints: !taints.weights.is_empty(), ..Request::new(isl_tokens, block_size_tokens) };
+    let request = RoutedRequest {
+        prefers_taints: !taints.weights.is_empty(),
+        ..RoutedRequest::new(isl_tokens, block_size_tokens)
+    };
     State { options, request, inputs, shared_hits, taints }
 }
 

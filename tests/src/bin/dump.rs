@@ -89,11 +89,11 @@ async fn main() {
 }
 
 async fn measure(form: Form, blocks: u64) -> Line {
-    let item = answer(form, blocks);
+    let item = response(form, blocks);
     let answer_bytes = item.len();
     let parts = whole(&item, form == Form::Runs);
     drop(item);
-    let worker = FakeWorker::start(move |_| Script::answer(parts.clone())).await;
+    let worker = FakeWorker::start(move |_| Script::response(parts.clone())).await;
     let nats = Nats::start().await;
     let client = nats.client().await;
     let folder = register(form, blocks, worker.port());
@@ -142,8 +142,8 @@ fn register(form: Form, blocks: u64, tcp_port: u16) -> Folder {
     folder
 }
 
-/// The one item of the answer.
-fn answer(form: Form, blocks: u64) -> Vec<u8> {
+/// The one item of the response.
+fn response(form: Form, blocks: u64) -> Vec<u8> {
     let events = events(form, blocks);
     let dump = match form {
         Form::Blocks => json!({"TreeDump": events}),

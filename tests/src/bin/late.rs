@@ -20,7 +20,7 @@ const CUT_FOR: Duration = Duration::from_secs(3);
 const CUT_EVERY: Duration = Duration::from_millis(20);
 /// When after it "complete" means that it was repaired.
 const CUT_NOTICED: Duration = Duration::from_millis(500);
-/// How long two answers about a resting cluster may take to be of the same state.
+/// How long two responses about a resting cluster may take to be of the same state.
 const SETTLES_WITHIN: Duration = Duration::from_secs(20);
 
 #[derive(clap::Parser)]
@@ -86,10 +86,10 @@ struct Result {
 #[tokio::main]
 async fn main() {
     let options = Options::parse();
-    let truth = Radixscope::start(words("serve", options.truth.as_ref().unwrap_or(&options.late))).await;
+    let truth = Radixscope::start(args("serve", options.truth.as_ref().unwrap_or(&options.late))).await;
     tokio::time::sleep(options.after).await;
     let started = Instant::now();
-    let late = Radixscope::start(words("serve", &options.late)).await;
+    let late = Radixscope::start(args("serve", &options.late)).await;
     println!("listening after {:.2} s", started.elapsed().as_secs_f64());
     if options.ask {
         ask(&late).await;
@@ -148,7 +148,7 @@ async fn main() {
     options.report.write(&report);
 }
 
-fn words(command: &str, flags: &str) -> Vec<String> {
+fn args(command: &str, flags: &str) -> Vec<String> {
     std::iter::once(command).chain(flags.split_whitespace()).map(str::to_owned).collect()
 }
 
@@ -241,8 +241,8 @@ async fn rows(server: &Radixscope) -> BTreeSet<String> {
     for pool in list(&cluster["pools"]) {
         let Some(id) = pool["pool"].as_str().or(pool["id"].as_str()) else { continue };
         let path = format!("/api/v1/tree?pool={id}&depth=10000&limit=100000&sort=hash");
-        let answer = server.json(&path).await;
-        rows.extend(list(&answer["rows"]).map(|row| {
+        let response = server.json(&path).await;
+        rows.extend(list(&response["rows"]).map(|row| {
             let of = |name: &str| row[name].to_string();
             format!(
                 "{id} {} {} {} {} {} {}",
@@ -265,7 +265,7 @@ fn sorted(workers: &Value) -> String {
 
 /// By request id: when it was decided, whether it is marked, what was weighed.
 async fn weighed(server: &Radixscope) -> BTreeMap<String, (u64, bool, Weighed)> {
-    let answer = server.json("/api/v1/decisions?limit=10000").await;
+    let response = server.json("/api/v1/decisions?limit=10000").await;
     let of = |decision: &Value| {
         let candidates = &decision["candidates"];
         let overlaps: BTreeMap<String, u64> = list(candidates)
@@ -280,7 +280,7 @@ async fn weighed(server: &Radixscope) -> BTreeMap<String, (u64, bool, Weighed)> 
         let id = format!("{} {}", decision["request_id"].as_str()?, decision["pool"]);
         (overlaps.len() > 1).then(|| (id, (at_ms, decision["partial"] == json!(true), (overlaps, cheapest))))
     };
-    list(&answer["decisions"]).filter_map(of).collect()
+    list(&response["decisions"]).filter_map(of).collect()
 }
 
 fn agreement(

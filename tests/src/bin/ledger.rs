@@ -108,8 +108,8 @@ async fn measure(page: &Page, what: &str, seconds: u64) -> Vec<Value> {
 }
 
 async fn counters(page: &Page) -> Counters {
-    let answer = page.devtools("Performance.getMetrics", json!({})).await;
-    let metrics = answer["metrics"].as_array().expect("a list of metrics");
+    let response = page.devtools("Performance.getMetrics", json!({})).await;
+    let metrics = response["metrics"].as_array().expect("a list of metrics");
     let metric = |name: &str| {
         let found = metrics.iter().find(|metric| metric["name"] == name);
         found.and_then(|metric| metric["value"].as_f64()).unwrap_or_else(|| panic!("no {name}"))

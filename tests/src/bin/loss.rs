@@ -282,11 +282,11 @@ async fn quiet(server: &Radixscope) -> Value {
     let started = Instant::now();
     let (mut since, mut last) = (Instant::now(), Value::Null);
     loop {
-        // Busy is an answer too.
-        if let Ok(answer) = server.try_get("/api/v1/cluster").await
-            && answer.status == 200
+        // Busy is a response too.
+        if let Ok(response) = server.try_get("/api/v1/cluster").await
+            && response.status == 200
         {
-            let source = answer.json()["sources"][0].clone();
+            let source = response.json()["sources"][0].clone();
             let now = json!([source["received"], source["missed"], source["gaps"], source["state"]]);
             if now != last || source["state"] != "live" {
                 (since, last) = (Instant::now(), now);

@@ -89,7 +89,7 @@ impl Engine {
                 "pageLoadStrategy": "eager",
             }),
             Self::WebKit => json!({
-                // Not before all is loaded: asked earlier, a busy page may leave the driver without an answer.
+                // Not before all is loaded: asked earlier, a busy page may leave the driver without a response.
                 "webkitgtk:browserOptions": {"binary": mini_browser(), "args": ["--automation"]},
             }),
         };
@@ -192,8 +192,8 @@ async fn start_webkit_driver(profile: &TempDir) -> Result<Driver, String> {
         if let Some(status) = driver.has_ended() {
             return Ok(Err(format!("{status}: {}", driver.output())));
         }
-        let answer = http.send(Method::GET, &status, &[], Vec::new()).await;
-        answer.map(|_| Ok(())).map_err(|_| "no answer".to_owned())
+        let response = http.send(Method::GET, &status, &[], Vec::new()).await;
+        response.map(|_| Ok(())).map_err(|_| "no response".to_owned())
     })
     .await?;
     Ok(Driver { _driver: driver, _screen: Some(screen), port })

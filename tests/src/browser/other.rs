@@ -11,13 +11,13 @@ use crate::wait;
 /// Keeps from now on what the page complains of. Errors before it was there are not among them.
 pub(super) const LISTEN: &str = "(() => {
     if (window.complaints) return;
-    const kept = window.complaints = [];
+    const retained = window.complaints = [];
     for (const level of ['error', 'warn']) {
         const write = console[level];
-        console[level] = (...said) => { kept.push(said.map(String).join(' ')); write.apply(console, said); };
+        console[level] = (...said) => { retained.push(said.map(String).join(' ')); write.apply(console, said); };
     }
-    addEventListener('error', (event) => kept.push(String(event.message || event.target?.src || 'error')), true);
-    addEventListener('unhandledrejection', (event) => kept.push(String(event.reason)));
+    addEventListener('error', (event) => retained.push(String(event.message || event.target?.src || 'error')), true);
+    addEventListener('unhandledrejection', (event) => retained.push(String(event.reason)));
 })()";
 
 /// What was complained of since the last look.
@@ -34,14 +34,14 @@ pub(super) async fn set_viewport(url: &str, context: &str, width: u32, height: u
         "method": "browsingContext.setViewport",
         "params": {"context": context, "viewport": {"width": width, "height": height}},
     });
-    let answer = wait::within("the browser has the size", async {
+    let response = wait::within("the browser has the size", async {
         let (mut socket, _) = connect_async(url).await.expect("the driver speaks BiDi");
         socket.send(Message::text(command.to_string())).await.expect("it listens");
-        let answer = socket.next().await.expect("it answers").expect("it answers");
+        let response = socket.next().await.expect("it answers").expect("it answers");
         let _ = socket.close(None).await;
-        answer.into_text().expect("text").to_string()
+        response.into_text().expect("text").to_string()
     })
     .await;
-    let answer: Value = serde_json::from_str(&answer).expect("JSON");
-    assert_eq!(answer["type"], "success", "{answer}");
+    let response: Value = serde_json::from_str(&response).expect("JSON");
+    assert_eq!(response["type"], "success", "{response}");
 }

@@ -1,6 +1,6 @@
 //! A recorded deployment that was already running, replayed through real sockets to a server that attaches to it: its messages
 //! by a real NATS server or by ZeroMQ publishers, what it registered by a folder, by a real etcd or by a frontend, and its
-//! workers' answers by a worker that is asked over TCP. Everything goes as fast as the server takes it.
+//! workers' responses by a worker that is asked over TCP. Everything goes as fast as the server takes it.
 
 mod registry;
 pub mod truth;
@@ -9,7 +9,7 @@ mod workers;
 use std::collections::BTreeMap;
 
 use radixscope_captures::publisher::Publisher;
-use radixscope_captures::{DiscoveryChange, Held, Recording, ZmqMessage};
+use radixscope_captures::{DiscoveryChange, HeldBlocks, Recording, ZmqMessage};
 use serde_json::{Value, json};
 
 use crate::capture::Message;
@@ -66,7 +66,7 @@ pub struct Deployment {
     tape: Vec<(f64, TapeItem)>,
     /// Recorded time from which on answers were given, and by how many workers.
     answers_from: Option<(f64, usize)>,
-    truth: BTreeMap<u64, Held>,
+    truth: BTreeMap<u64, HeldBlocks>,
     nats: Option<(Nats, async_nats::Client)>,
     registry: Registry,
     /// Publishers, with what they say, by where they were when it was recorded.
@@ -104,7 +104,7 @@ impl Deployment {
             None => (f64::NEG_INFINITY, None),
         };
         let answering = workers.clone();
-        let worker = FakeWorker::start(move |call| answering.answer(call)).await;
+        let worker = FakeWorker::start(move |call| answering.response(call)).await;
         let is_nats = recording.folder().join("nats.jsonl.gz").is_file();
         let nats = match is_nats {
             true => {
@@ -193,7 +193,7 @@ impl Deployment {
                 if requests {
                     self.request(server, count).await;
                 }
-                self.until_asked(count).await;
+                self.until_queried(count).await;
             }
             self.workers.pass(at);
             match published {
@@ -220,12 +220,12 @@ impl Deployment {
     }
 
     /// What workers were asked so far, by their ids: from which of their events on.
-    pub fn asked(&self) -> Vec<(u64, Option<u64>)> {
-        self.workers.asked()
+    pub fn queried(&self) -> Vec<(u64, Option<u64>)> {
+        self.workers.queried()
     }
 
     /// What each worker held at the end, and that everything that led to it was said.
-    pub fn truth(&self) -> &BTreeMap<u64, Held> {
+    pub fn truth(&self) -> &BTreeMap<u64, HeldBlocks> {
         for (worker, last) in self.workers.last_events() {
             assert_eq!(self.truth[&worker].last_event_id, last, "the last event of {worker}");
         }
@@ -306,15 +306,15 @@ impl Deployment {
             wait::expect(known == workers, || format!("{known} of {workers}"))
         })
         .await;
-        assert_eq!(self.asked(), [], "no worker is queried without a request");
-        let answer = server.post("/api/v1/tree-dumps", "{}", &[]).await.json();
-        let asked = answer["workers"].as_array().expect("a list");
-        assert!(asked.len() == workers && asked.iter().all(|one| one["asked"] == true), "{answer}");
+        assert_eq!(self.queried(), [], "no worker is queried without a request");
+        let response = server.post("/api/v1/tree-dumps", "{}", &[]).await.json();
+        let asked = response["workers"].as_array().expect("a list");
+        assert!(asked.len() == workers && asked.iter().all(|one| one["asked"] == true), "{response}");
     }
 
-    async fn until_asked(&self, workers: usize) {
+    async fn until_queried(&self, workers: usize) {
         wait::until("every worker is asked", async || {
-            let asked = self.asked().len();
+            let asked = self.queried().len();
             wait::expect(asked >= workers, || format!("{asked} of {workers}"))
         })
         .await;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use radixscope_captures::{Held, TrueBlock};
+use radixscope_captures::{HeldBlocks, TrueBlock};
 use radixscope_state::cluster::Cluster;
 use serde_json::Value;
 
@@ -13,8 +13,8 @@ use crate::wait;
 /// everything. Gives what it then says of the cluster.
 ///
 /// `gone` are workers that have left.
-pub async fn agrees(server: &Radixscope, truth: &BTreeMap<u64, Held>, gone: &[u64]) -> Value {
-    let present: BTreeMap<u64, &Held> =
+pub async fn agrees(server: &Radixscope, truth: &BTreeMap<u64, HeldBlocks>, gone: &[u64]) -> Value {
+    let present: BTreeMap<u64, &HeldBlocks> =
         truth.iter().map(|(id, held)| (*id, held)).filter(|(id, _)| !gone.contains(id)).collect();
     let cluster = server
         .until_cluster("every worker is complete", |cluster| {
@@ -45,7 +45,7 @@ fn id(worker: &Value) -> u64 {
     worker["worker_id"].as_str().and_then(|id| id.parse().ok()).expect("an id")
 }
 
-fn is_complete(worker: &Value, present: &BTreeMap<u64, &Held>) -> Result<(), String> {
+fn is_complete(worker: &Value, present: &BTreeMap<u64, &HeldBlocks>) -> Result<(), String> {
     let blocks = present.get(&id(worker)).map(|held| held.blocks.len());
     let is_so = worker["knowledge"]["state"] == "complete"
         && worker["blocks"].as_u64().map(|blocks| blocks as usize) == blocks
@@ -66,7 +66,7 @@ fn shown(state: &Cluster, worker: u64) -> Vec<TrueBlock> {
 
 /// Each row is a run of blocks below the end of the row that it hangs on, in the truth of each worker that it names; together
 /// they are all blocks.
-fn rows_agree(tree: &Value, present: &BTreeMap<u64, &Held>) {
+fn rows_agree(tree: &Value, present: &BTreeMap<u64, &HeldBlocks>) {
     let blocks: BTreeMap<u64, BTreeMap<u64, (Option<u64>, u64)>> = present
         .iter()
         .map(|(&worker, held)| {
@@ -109,7 +109,7 @@ pub async fn found(server: &Radixscope) -> BTreeSet<String> {
             wait::expect(at_ms(cluster) >= over_ms, || "not yet".to_owned())
         })
         .await;
-    let answer = server.json("/api/v1/findings?state=all").await;
-    let findings = answer["findings"].as_array().expect("findings").iter();
+    let response = server.json("/api/v1/findings?state=all").await;
+    let findings = response["findings"].as_array().expect("findings").iter();
     findings.map(|finding| finding["code"].as_str().expect("a code").to_owned()).collect()
 }

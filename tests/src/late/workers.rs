@@ -22,7 +22,7 @@ struct State {
     published: BTreeMap<u64, Vec<(u64, Value)>>,
     /// Answers that wait for their recorded time.
     held: Vec<(f64, Arc<Semaphore>)>,
-    asked: Vec<(u64, Option<u64>)>,
+    queried: Vec<(u64, Option<u64>)>,
 }
 
 impl Workers {
@@ -38,7 +38,7 @@ impl Workers {
             dumps,
             published: BTreeMap::new(),
             held: Vec::new(),
-            asked: Vec::new(),
+            queried: Vec::new(),
         })))
     }
 
@@ -86,11 +86,11 @@ impl Workers {
         state.published.iter().map(|(worker, published)| (*worker, last(published))).collect()
     }
 
-    pub(super) fn asked(&self) -> Vec<(u64, Option<u64>)> {
-        self.state().asked.clone()
+    pub(super) fn queried(&self) -> Vec<(u64, Option<u64>)> {
+        self.state().queried.clone()
     }
 
-    pub(super) fn answer(&self, call: &Call) -> Script {
+    pub(super) fn response(&self, call: &Call) -> Script {
         let query: Value = match call.is_msgpack() {
             true => rmp_serde::from_slice(&call.body).expect("MessagePack"),
             false => call.query(),
@@ -98,7 +98,7 @@ impl Workers {
         let worker = query["worker_id"].as_u64().expect("an id");
         let start = query["start_event_id"].as_u64();
         let mut state = self.state();
-        state.asked.push((worker, start));
+        state.queried.push((worker, start));
         match start {
             Some(start) => state.events(worker, start, call.is_msgpack()),
             None => state.dump(worker, call),
@@ -111,10 +111,10 @@ impl Workers {
 }
 
 impl State {
-    /// The answer that was given next, when it was given.
+    /// The response that was given next, when it was given.
     fn dump(&mut self, worker: u64, call: &Call) -> Script {
         if self.is_whole {
-            return self.kept(worker, call.is_msgpack());
+            return self.retained(worker, call.is_msgpack());
         }
         let mut dumps = self.dumps.get(&worker).into_iter().flatten();
         let Some(next) = dumps.find(|query| query.asked_s >= self.now_s) else {
@@ -126,11 +126,11 @@ impl State {
         assert_eq!(call.is_msgpack(), !next.is_json, "as its entry says");
         let held = Arc::new(Semaphore::new(0));
         self.held.push((next.answered_s, Arc::clone(&held)));
-        Script::answer(next.answer()).held(&held)
+        Script::response(next.response()).held(&held)
     }
 
     /// What a worker answers that was asked before its first event, and keeps that answer: all events since.
-    fn kept(&self, worker: u64, is_msgpack: bool) -> Script {
+    fn retained(&self, worker: u64, is_msgpack: bool) -> Script {
         let published = self.published.get(&worker).map_or(&[][..], Vec::as_slice);
         let events: Vec<&Value> = published.iter().map(|(_, event)| event).collect();
         let last = published.last().map_or(0, |(number, _)| *number);
@@ -144,21 +144,21 @@ impl State {
         let newest = published.iter().map(|(number, _)| *number).max().unwrap_or(0);
         let events: Vec<&Value> =
             published.iter().filter(|(number, _)| *number >= start).map(|(_, event)| event).collect();
-        let answer = match events.is_empty() {
+        let response = match events.is_empty() {
             true => {
                 json!({"TooNew": {"requested_start": start, "requested_end": newest, "newest_available": newest}})
             }
             false => json!({"Events": {"events": events, "last_event_id": newest}}),
         };
-        item(&answer, is_msgpack)
+        item(&response, is_msgpack)
     }
 }
 
-fn item(answer: &Value, is_msgpack: bool) -> Script {
-    let item = json!({"data": answer, "complete_final": false});
+fn item(response: &Value, is_msgpack: bool) -> Script {
+    let item = json!({"data": response, "complete_final": false});
     let item = match is_msgpack {
         true => rmp_serde::to_vec_named(&item).expect("plain data"),
         false => item.to_string().into_bytes(),
     };
-    Script::answer(whole(&item, is_msgpack))
+    Script::response(whole(&item, is_msgpack))
 }

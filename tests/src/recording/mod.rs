@@ -46,7 +46,7 @@ pub struct Seen {
     pub severity: String,
     /// Recorded time, Unix seconds.
     pub at_s: f64,
-    /// The latest answer about it.
+    /// The latest response about it.
     pub finding: Value,
 }
 
@@ -69,8 +69,8 @@ impl Recording {
     pub async fn prepare(name: &'static str, speed: f64) -> Self {
         let capture = Capture::load(name);
         let nats = Nats::start().await;
-        let kept: Vec<_> = capture.messages.iter().filter(|m| m.stream().is_some()).cloned().collect();
-        create_streams(&nats.jetstream().await, &kept).await;
+        let retained: Vec<_> = capture.messages.iter().filter(|m| m.stream().is_some()).cloned().collect();
+        create_streams(&nats.jetstream().await, &retained).await;
         let folder = tempfile::tempdir().expect("a writable folder");
         let logs = logs::load(name, folder.path());
         let scraped = Scraped::load(name).await;
@@ -111,8 +111,8 @@ impl Recording {
         let (clock, speaking) = self.start().await;
         let mut seen = BTreeMap::new();
         while clock.now_s() < ended_s + AFTERWARDS_S {
-            let answer = server.json("/api/v1/findings").await;
-            look(&answer, clock.now_s(), &mut seen);
+            let response = server.json("/api/v1/findings").await;
+            look(&response, clock.now_s(), &mut seen);
             tokio::time::sleep(LOOK_EVERY).await;
         }
         for task in speaking {
@@ -136,8 +136,8 @@ impl Recording {
     }
 }
 
-fn look(answer: &Value, at_s: f64, seen: &mut BTreeMap<String, Seen>) {
-    for finding in answer["findings"].as_array().expect("findings") {
+fn look(response: &Value, at_s: f64, seen: &mut BTreeMap<String, Seen>) {
+    for finding in response["findings"].as_array().expect("findings") {
         let text = |field: &str| finding[field].as_str().expect("text").to_owned();
         let entry = seen.entry(text("code")).or_insert_with(|| Seen {
             severity: text("severity"),

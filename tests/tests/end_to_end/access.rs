@@ -1,7 +1,7 @@
 //! Who may ask: names of the server and origins of pages, as a page of somebody else would try them.
 
 use radixscope_tests::radixscope::Radixscope;
-use radixscope_tests::raw::{self, RawAnswer};
+use radixscope_tests::raw::{self, RawResponse};
 
 async fn demo(flags: &[&str]) -> Radixscope {
     let flags = ["demo", "--warm-up", "0"].iter().chain(flags);
@@ -9,12 +9,12 @@ async fn demo(flags: &[&str]) -> Radixscope {
 }
 
 /// `GET path` with these header lines and no others but one that ends the connection.
-async fn get(server: &Radixscope, path: &str, headers: &[String]) -> RawAnswer {
+async fn get(server: &Radixscope, path: &str, headers: &[String]) -> RawResponse {
     let lines: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
     raw::ask(server.port(), &format!("GET {path} HTTP/1.1\r\n{lines}Connection: close\r\n\r\n")).await
 }
 
-async fn with_host(server: &Radixscope, host: &str) -> RawAnswer {
+async fn with_host(server: &Radixscope, host: &str) -> RawResponse {
     get(server, "/api/v1/cluster", &[format!("Host: {host}")]).await
 }
 
@@ -31,7 +31,7 @@ async fn open(server: &Radixscope, host: &str, origins: &[&str]) -> u16 {
 }
 
 #[tokio::test]
-async fn a_name_that_is_not_ours_gets_nothing_whatever_is_asked() {
+async fn a_name_that_is_not_ours_gets_nothing_whatever_is_requested() {
     let server = demo(&["--allow-host", "radixscope.example.org,*.tools.example"]).await;
     let port = server.port();
     for host in [
@@ -46,8 +46,8 @@ async fn a_name_that_is_not_ours_gets_nothing_whatever_is_asked() {
         "a.tools.example",
     ] {
         for host in [host.to_owned(), format!("{host}:{port}"), format!("{host}:9000")] {
-            let answer = with_host(&server, &host).await;
-            assert_eq!(answer.status, 200, "{host}: {}", answer.text);
+            let response = with_host(&server, &host).await;
+            assert_eq!(response.status, 200, "{host}: {}", response.text);
         }
     }
     for host in [
@@ -61,14 +61,14 @@ async fn a_name_that_is_not_ours_gets_nothing_whatever_is_asked() {
         "10.1.2.3",
         "[2001:db8::1]",
     ] {
-        let answer = with_host(&server, &format!("{host}:{port}")).await;
-        assert_eq!(answer.status, 403, "{host}: {}", answer.text);
-        assert!(answer.text.contains("--allow-host"), "it says what to do: {}", answer.text);
-        assert!(!answer.text.contains("workers"), "nothing of the state: {}", answer.text);
+        let response = with_host(&server, &format!("{host}:{port}")).await;
+        assert_eq!(response.status, 403, "{host}: {}", response.text);
+        assert!(response.text.contains("--allow-host"), "it says what to do: {}", response.text);
+        assert!(!response.text.contains("workers"), "nothing of the state: {}", response.text);
     }
     for path in ["/", "/ws", "/metrics", "/healthz", "/readyz", "/nothing", "/api/v1/tree"] {
-        let answer = get(&server, path, &["Host: evil.example".to_owned()]).await;
-        assert_eq!(answer.status, 403, "{path}: {}", answer.text);
+        let response = get(&server, path, &["Host: evil.example".to_owned()]).await;
+        assert_eq!(response.status, 403, "{path}: {}", response.text);
     }
     let absolute = format!(
         "GET http://evil.example/healthz HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n"
@@ -77,7 +77,7 @@ async fn a_name_that_is_not_ours_gets_nothing_whatever_is_asked() {
 }
 
 #[tokio::test]
-async fn a_request_without_one_name_is_refused_in_words() {
+async fn a_request_without_one_name_is_refused_with_a_reason() {
     let server = demo(&[]).await;
     let ours = format!("Host: 127.0.0.1:{}", server.port());
     let wrong: [&[String]; 6] = [
@@ -89,16 +89,16 @@ async fn a_request_without_one_name_is_refused_in_words() {
         &["Host: 127.0.0.1/x".to_owned()],
     ];
     for headers in wrong {
-        let answer = get(&server, "/healthz", headers).await;
-        assert_eq!(answer.status, 400, "{headers:?}: {}", answer.text);
-        assert!(answer.text.contains("Host"), "{headers:?}: {}", answer.text);
+        let response = get(&server, "/healthz", headers).await;
+        assert_eq!(response.status, 400, "{headers:?}: {}", response.text);
+        assert!(response.text.contains("Host"), "{headers:?}: {}", response.text);
     }
     let old = raw::ask(server.port(), "GET /healthz HTTP/1.0\r\n\r\n").await;
     assert_eq!(old.status, 400, "{}", old.text);
 }
 
 /// What a browser asks before a page of `origin` may post JSON or show a token.
-async fn preflight(server: &Radixscope, path: &str, headers: &[String]) -> RawAnswer {
+async fn preflight(server: &Radixscope, path: &str, headers: &[String]) -> RawResponse {
     let lines: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
     let host = format!("Host: 127.0.0.1:{}", server.port());
     let request = format!("OPTIONS {path} HTTP/1.1\r\n{host}\r\n{lines}Connection: close\r\n\r\n");
@@ -106,23 +106,23 @@ async fn preflight(server: &Radixscope, path: &str, headers: &[String]) -> RawAn
 }
 
 #[tokio::test]
-async fn pages_of_allowed_origins_and_of_none_are_told_what_they_may_send() {
+async fn pages_of_allowed_origins_and_of_none_learn_what_they_may_send() {
     let server =
         demo(&["--allow-origin", "https://portal.example.org,null", "--access-token", "secret"]).await;
     let (path, wish) = ("/api/v1/score", "Access-Control-Request-Method: POST".to_owned());
     for origin in ["https://portal.example.org", "null"] {
         let from = format!("Origin: {origin}");
-        let answer = preflight(&server, path, &[from.clone(), wish.clone()]).await;
-        assert_eq!(answer.status, 204, "{origin}: {}", answer.text);
+        let response = preflight(&server, path, &[from.clone(), wish.clone()]).await;
+        assert_eq!(response.status, 204, "{origin}: {}", response.text);
         for line in [
             format!("access-control-allow-origin: {origin}\r\n"),
             "access-control-allow-methods: GET, HEAD, POST\r\n".to_owned(),
             "access-control-allow-headers: authorization, content-type\r\n".to_owned(),
             "vary: origin\r\n".to_owned(),
         ] {
-            assert!(answer.text.contains(&line), "{origin}, {line:?}: {}", answer.text);
+            assert!(response.text.contains(&line), "{origin}, {line:?}: {}", response.text);
         }
-        assert!(!answer.text.contains("access-control-allow-credentials"), "{}", answer.text);
+        assert!(!response.text.contains("access-control-allow-credentials"), "{}", response.text);
         // What follows needs the token as ever.
         let post = |token: &'static str| {
             let headers =
@@ -138,9 +138,9 @@ async fn pages_of_allowed_origins_and_of_none_are_told_what_they_may_send() {
     }
     let ours = format!("Origin: http://127.0.0.1:{}", server.port());
     for from in ["Origin: https://evil.example", "Origin: https://portal.example.org.evil.example", &ours] {
-        let answer = preflight(&server, path, &[from.to_owned(), wish.clone()]).await;
-        assert_eq!(answer.status, 401, "{from}: {}", answer.text);
-        assert!(!answer.text.contains("access-control-"), "{from}: {}", answer.text);
+        let response = preflight(&server, path, &[from.to_owned(), wish.clone()]).await;
+        assert_eq!(response.status, 401, "{from}: {}", response.text);
+        assert!(!response.text.contains("access-control-"), "{from}: {}", response.text);
     }
     assert_eq!(preflight(&server, path, &[wish]).await.status, 401, "not authenticated");
 }
@@ -171,9 +171,9 @@ async fn only_pages_of_our_own_may_open_the_socket_or_have_something_computed() 
     for path in ["/api/v1/score", "/api/v1/counterfactual"] {
         for (origin, expected) in [("http://evil.example", 403), ("null", 403), (ours.as_str(), 200)] {
             let body = if path.ends_with("score") { r#"{"example":true}"# } else { r#"{"frozen":{}}"# };
-            let answer = server.post(path, body, &[("origin", origin)]).await;
-            let is_refused = answer.status == 403 && answer.text().contains("--allow-origin");
-            assert_eq!(is_refused, expected == 403, "{path} from {origin}: {}", answer.text());
+            let response = server.post(path, body, &[("origin", origin)]).await;
+            let is_refused = response.status == 403 && response.text().contains("--allow-origin");
+            assert_eq!(is_refused, expected == 403, "{path} from {origin}: {}", response.text());
         }
     }
 }
@@ -181,7 +181,7 @@ async fn only_pages_of_our_own_may_open_the_socket_or_have_something_computed() 
 #[test]
 fn an_option_that_would_admit_everybody_or_match_nothing_is_refused_with_what_to_write() {
     let header = |name| vec!["--trusted-proxy", "127.0.0.1", "--trusted-proxy-header", name];
-    for (flags, words) in [
+    for (flags, expected) in [
         (header("Host"), "the framing of a message"),
         (header("Connection"), "the framing of a message"),
         (header("Content-Length"), "the content of a message"),
@@ -202,6 +202,6 @@ fn an_option_that_would_admit_everybody_or_match_nothing_is_refused_with_what_to
         let output = Radixscope::run(&[&["demo"], &flags[..], &["--listen", "nowhere"]].concat());
         let message = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{flags:?}: {message}");
-        assert!(message.contains(words), "{flags:?}: {message}");
+        assert!(message.contains(expected), "{flags:?}: {message}");
     }
 }

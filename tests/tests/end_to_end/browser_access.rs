@@ -2,24 +2,24 @@
 //! of disabled controls and of rows beside the picked one, and a picked worker is marked in every panel.
 
 use radixscope_tests::browser::with_unrecorded_page;
-use radixscope_tests::look::{self, Faults, THEMES};
+use radixscope_tests::layout::{self, Faults, THEMES};
 
 #[tokio::test]
 async fn axe_finds_nothing_serious_and_every_text_has_contrast() {
-    let (server, views) = look::demo(&look::DISAGGREGATED).await;
+    let (server, views) = layout::demo(&layout::DISAGGREGATED).await;
     let mut faults = Faults::default();
     with_unrecorded_page(async |page| {
-        look::bring_axe(page).await;
+        layout::bring_axe(page).await;
         // What is faded in has its contrast at the end.
         page.prefer(&[("prefers-reduced-motion", "reduce")]).await;
         for theme in THEMES {
             for view in &views {
-                look::open(page, &server, view, theme).await;
-                look::settled(page).await;
-                faults.add(view, theme, look::contrast_faults(page).await);
+                layout::open(page, &server, view, theme).await;
+                layout::until_stable(page).await;
+                faults.add(view, theme, layout::contrast_faults(page).await);
                 // What axe finds beside contrast is the same in both themes.
                 if theme == THEMES[0] {
-                    faults.add(view, theme, look::axe_faults(page).await);
+                    faults.add(view, theme, layout::axe_faults(page).await);
                 }
             }
         }
@@ -35,7 +35,7 @@ const GROUNDS: &str =
 
 #[tokio::test]
 async fn a_picked_worker_stands_out_in_every_panel_and_the_others_stay_as_they_were() {
-    let (server, _) = look::demo(&look::DISAGGREGATED).await;
+    let (server, _) = layout::demo(&layout::DISAGGREGATED).await;
     with_unrecorded_page(async |page| {
         let rows = async || -> Vec<(String, String)> {
             serde_json::from_value(page.eval(GROUNDS).await).expect("rows of workers")
@@ -47,7 +47,7 @@ async fn a_picked_worker_stands_out_in_every_panel_and_the_others_stay_as_they_w
             page.until_true("rows are there", &format!("{GROUNDS}.length > 1")).await;
             // The mouse lies on no row.
             page.hover(1.0, 1.0).await;
-            look::settled(page).await;
+            layout::until_stable(page).await;
             let before = rows().await;
             let (picked, plain) = before[0].clone();
             assert!(before.iter().all(|(_, ground)| *ground == plain), "none is picked: {before:?}");
@@ -59,7 +59,7 @@ async fn a_picked_worker_stands_out_in_every_panel_and_the_others_stay_as_they_w
                 "document.querySelector('main [data-worker] [aria-pressed]').ariaPressed === 'true'",
             )
             .await;
-            look::settled(page).await;
+            layout::until_stable(page).await;
             for (worker, ground) in rows().await {
                 assert_eq!(
                     ground != plain,

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 /// What workers hold, by the messages alone: each block's name, and the place that it has.
 #[derive(Clone, Default)]
-struct Held {
+struct HeldBlocks {
     /// By worker: names with their places; 0: the parent was never seen.
     workers: BTreeMap<u64, BTreeMap<u64, usize>>,
     /// Places by the place above and the hash of the tokens, numbered from 1.
@@ -37,13 +37,13 @@ struct Counts {
     evicted: u64,
     moved_in: u64,
     moved_out: u64,
-    kept: u64,
+    retained: u64,
     after: u64,
     /// `None`: said to be unknown.
     decisions: Option<u64>,
 }
 
-impl Held {
+impl HeldBlocks {
     fn take(&mut self, messages: &[Message]) {
         for message in messages.iter().filter(|message| !message.is_delivery_copy()) {
             if message.subject.ends_with("kv-hit-rate") {
@@ -101,19 +101,19 @@ impl Held {
 }
 
 /// By worker, and in all as worker 0. Then distinct blocks: kept, stored, evicted, moved.
-fn counts(a: &Held, b: &Held) -> (BTreeMap<u64, Counts>, [u64; 4]) {
+fn counts(a: &HeldBlocks, b: &HeldBlocks) -> (BTreeMap<u64, Counts>, [u64; 4]) {
     let (mut all, mut sum, mut distinct) = (BTreeMap::new(), Counts::default(), [0; 4]);
     let (holders_a, holders_b, none) = (a.holders(), b.holders(), BTreeSet::new());
     for worker in a.workers.keys().chain(b.workers.keys()) {
         let (before, after) = (a.names(*worker), b.names(*worker));
-        let decided = |held: &Held| held.decisions.get(worker).copied().unwrap_or(0);
+        let decided = |held: &HeldBlocks| held.decisions.get(worker).copied().unwrap_or(0);
         all.insert(
             *worker,
             Counts {
                 before: before.len() as u64,
                 stored: after.difference(&before).count() as u64,
                 evicted: before.difference(&after).count() as u64,
-                kept: before.intersection(&after).count() as u64,
+                retained: before.intersection(&after).count() as u64,
                 after: after.len() as u64,
                 decisions: Some(decided(b).abs_diff(decided(a))),
                 ..Counts::default()
@@ -142,7 +142,7 @@ fn counts(a: &Held, b: &Held) -> (BTreeMap<u64, Counts>, [u64; 4]) {
         sum.before += of.before;
         sum.stored += of.stored;
         sum.evicted += of.evicted;
-        sum.kept += of.kept;
+        sum.retained += of.retained;
         sum.after += of.after;
         sum.decisions = sum.decisions.or(Some(0)).zip(of.decisions).map(|(sum, of)| sum + of);
     }
@@ -173,7 +173,7 @@ async fn shown(page: &Page) -> Result<BTreeMap<u64, Counts>, String> {
                 evicted: count(3)?,
                 moved_in: count(4)?,
                 moved_out: count(5)?,
-                kept: count(6)?,
+                retained: count(6)?,
                 after: count(7)?,
                 decisions: if text(8) == UNKNOWN { None } else { Some(count(8)?) },
             },
@@ -200,7 +200,12 @@ async fn until_shown(page: &Page, what: &str, expected: &(BTreeMap<u64, Counts>,
 }
 
 /// Publishes, waits until the server has all of it, and gives the server's time at which nothing more was to come.
-async fn say(server: &Radixscope, client: &async_nats::Client, messages: &[Message], held: &mut Held) -> u64 {
+async fn say(
+    server: &Radixscope,
+    client: &async_nats::Client,
+    messages: &[Message],
+    held: &mut HeldBlocks,
+) -> u64 {
     publish(client, messages).await;
     held.take(messages);
     let blocks = held.blocks();
@@ -227,7 +232,7 @@ async fn every_count_is_that_of_plain_sets() {
     server.until_ready().await;
     let client = nats.client().await;
     let (first, second) = capture.messages.split_at(capture.messages.len() / 2);
-    let mut held = Held::default();
+    let mut held = HeldBlocks::default();
     let a_ms = say(&server, &client, first, &mut held).await;
     let a = held.clone();
     say(&server, &client, second, &mut held).await;
@@ -255,8 +260,8 @@ async fn every_count_is_that_of_plain_sets() {
             .await;
         until_shown(page, "A and B", &forth).await;
         let announced = page.text("changes-sentence").await.unwrap_or_default().replace(',', "");
-        let words = format!("{} blocks stored {} evicted {} moved", all.stored, all.evicted, all.moved_in);
-        assert!(announced.contains(&words), "{announced}: {words}");
+        let expected = format!("{} blocks stored {} evicted {} moved", all.stored, all.evicted, all.moved_in);
+        assert!(announced.contains(&expected), "{announced}: {expected}");
         for name in ["flag-A", "flag-B"] {
             assert!(page.text(name).await.is_some(), "{name}");
         }
@@ -288,7 +293,7 @@ async fn every_count_is_that_of_plain_sets() {
             let now =
                 [count("stored").await + count("moved").await + count("evicted").await, count("kept").await];
             let of = &forth.0[&worker];
-            let expected = [of.stored + of.evicted, of.kept];
+            let expected = [of.stored + of.evicted, of.retained];
             wait::expect(now == expected, || format!("{now:?}, not {expected:?}"))
         })
         .await;
@@ -310,8 +315,8 @@ fn recorded(folder: &Path, name: &str, epoch: u64, messages: &[Message]) -> (Pat
 }
 
 /// The folded state is that of all of these messages, decisions left out: those of two runs do not compare.
-fn held_after(messages: &[Message]) -> Held {
-    let mut held = Held::default();
+fn held_after(messages: &[Message]) -> HeldBlocks {
+    let mut held = HeldBlocks::default();
     held.take(messages);
     held
 }
@@ -386,18 +391,18 @@ async fn two_files_are_compared_as_two_moments_are() {
 }
 
 #[tokio::test]
-async fn a_moment_that_cannot_be_compared_is_answered_in_words() {
+async fn a_time_that_cannot_be_compared_is_refused_with_a_reason() {
     let server = Radixscope::start(["demo", "--warm-up", "5", "--speed", "0.000001"]).await;
     server.until_source_is("live").await;
     with_page(async |page| {
-        for (query, id, words) in [
+        for (query, id, expected) in [
             ("a=1000", "changes-fault", "is no longer retained: the first retained moment is"),
             ("a=soon", "changes-empty", "Mark a moment"),
         ] {
             page.open(&server.url(&format!("/?view=changes&{query}"))).await;
             page.until("it is shown", async |page| {
                 let announced = page.text(id).await.unwrap_or_default();
-                wait::expect(announced.contains(words), || announced)
+                wait::expect(announced.contains(expected), || announced)
             })
             .await;
         }

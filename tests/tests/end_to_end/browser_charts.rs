@@ -251,13 +251,13 @@ async fn what_happened_is_marked_on_the_axis_and_a_click_leads_there() {
         open(page, &server, "/?view=rates&theme=light").await;
         let finding = page
             .until("marks", async |page| {
-                let words = page
+                let labels = page
                     .eval("[...document.querySelectorAll('[data-testid=time-mark]')].map(mark => mark.ariaLabel)")
                     .await;
-                let words: Vec<String> = serde_json::from_value(words).map_err(|e| e.to_string())?;
-                let at = |what: &str| words.iter().position(|words| words.contains(what));
+                let labels: Vec<String> = serde_json::from_value(labels).map_err(|e| e.to_string())?;
+                let at = |what: &str| labels.iter().position(|label| label.contains(what));
                 let found = at(" left, ").and(at("warning: "));
-                found.ok_or_else(|| format!("{words:?}"))
+                found.ok_or_else(|| format!("{labels:?}"))
             })
             .await;
         page.screenshot("rates-marks-light").await;

@@ -31,10 +31,10 @@ async fn open(page: &Page, server: &Radixscope, path: &str) {
     .await;
 }
 
-async fn says(page: &Page, id: &str, words: &str) {
-    page.until(words, async |page| {
+async fn says(page: &Page, id: &str, expected: &str) {
+    page.until(expected, async |page| {
         let text = page.text(id).await.unwrap_or_default();
-        wait::expect(text.contains(words), || text.clone())
+        wait::expect(text.contains(expected), || text.clone())
     })
     .await;
 }

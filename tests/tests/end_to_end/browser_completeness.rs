@@ -94,16 +94,16 @@ async fn a_tree_that_was_joined_late_shows_no_share_and_says_how_much_is_known()
         let partial = "document.querySelector('[data-testid=ledger-row].partial')";
         page.until_true("a decision is marked", &format!("!!{partial}")).await;
         page.eval(&format!("({partial}.click(), true)")).await;
-        let words = until_text(page, "details-partial", |text| !text.is_empty()).await;
-        assert!(words.starts_with("Computed on a tree that lacked blocks"), "{words}");
+        let shown_text = until_text(page, "details-partial", |text| !text.is_empty()).await;
+        assert!(shown_text.starts_with("Computed on a tree that lacked blocks"), "{shown_text}");
         assert!(page.text("why").await.unwrap().contains("no reason is given"));
         page.screenshot("late-decisions").await;
     })
     .await;
 }
 
-/// A worker's answer with six blocks, of which both workers hold the first three; the last is that of its latest event.
-fn answer(call: &Call, worker: usize) -> Script {
+/// A worker's response with six blocks, of which both workers hold the first three; the last is that of its latest event.
+fn response(call: &Call, worker: usize) -> Script {
     let hashes = [[1, 2, 3, 4, 5, 6], [1, 2, 3, 14, 15, 16]][worker];
     let blocks = hashes.map(|hash| json!({"block_hash": hash, "tokens_hash": hash}));
     let data = json!({"stored": {"parent_hash": null, "blocks": blocks}});
@@ -114,7 +114,7 @@ fn answer(call: &Call, worker: usize) -> Script {
         true => rmp_serde::to_vec_named(&item).expect("plain data"),
         false => item.to_string().into_bytes(),
     };
-    Script::answer(whole(&item, call.is_msgpack()))
+    Script::response(whole(&item, call.is_msgpack()))
 }
 
 /// Two workers that run for long: registered in a folder, publishing over NATS, answering when they are asked.
@@ -129,7 +129,7 @@ impl Deployment {
         let (nats, folder) = (Nats::start().await, Arc::new(TempDir::new().expect("a writable folder")));
         let mut workers = Vec::new();
         for worker in 0..WORKERS.len() {
-            workers.push(FakeWorker::start(move |call| answer(call, worker)).await);
+            workers.push(FakeWorker::start(move |call| response(call, worker)).await);
         }
         let deployment = Self { nats, folder, workers };
         deployment.register();

@@ -29,9 +29,9 @@ async fn idle(page: &Page) {
 }
 
 async fn ask(server: &Radixscope, body: Value) -> Value {
-    let answer = server.post("/api/v1/counterfactual", &body.to_string(), &[]).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    answer.json()
+    let response = server.post("/api/v1/counterfactual", &body.to_string(), &[]).await;
+    assert_eq!(response.status, 200, "{}", response.text());
+    response.json()
 }
 
 /// Types into a field as a framework hears it.
@@ -65,8 +65,8 @@ async fn the_headline_and_the_table_are_the_apis_for_the_same_decisions() {
         assert_eq!(page.text("cf-overlap-frozen").await.unwrap(), share(&expected["tried"]));
         let p95 = number(&expected["tried"]["spread"], "p95").to_string();
         assert_eq!(page.text("cf-spread-p95-frozen").await.unwrap(), p95);
-        let flips = page.texts("[data-testid=cf-flip]").await;
-        assert_eq!(flips.len(), expected["flips"].as_array().unwrap().len());
+        let changed = page.texts("[data-testid=cf-flip]").await;
+        assert_eq!(changed.len(), expected["flips"].as_array().unwrap().len());
         let first = page.attribute("[data-testid=cf-flip]", "data-decision").await.unwrap();
         assert_eq!(expected["flips"][0]["decision"], first);
         assert!(page.text("cf-limits").await.unwrap().contains("no cache warms elsewhere"));
@@ -219,7 +219,7 @@ async fn the_map_marks_the_present_setting_and_is_walked_with_the_keyboard() {
 }
 
 #[tokio::test]
-async fn a_flip_leads_to_its_decision_and_the_results_are_there_on_return() {
+async fn a_changed_choice_leads_to_its_decision_and_the_results_are_there_on_return() {
     let server = paused().await;
     with_page(async |page| {
         open(page, &server, VIEW).await;

@@ -226,9 +226,9 @@ fn pace(decisions: &[Value]) -> f64 {
 /// `≈ +1.24 s TTFT` in milliseconds.
 fn said_ms(sentence: &str) -> Option<f64> {
     let (_, rest) = sentence.split_once("≈ ")?;
-    let mut words = rest.split(' ');
-    let number: f64 = words.next()?.replace('−', "-").replace([',', '+'], "").parse().ok()?;
-    Some(if words.next()? == "s" { number * 1_000.0 } else { number })
+    let mut text = rest.split(' ');
+    let number: f64 = text.next()?.replace('−', "-").replace([',', '+'], "").parse().ok()?;
+    Some(if text.next()? == "s" { number * 1_000.0 } else { number })
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 
 use radixscope_app::url::Panel;
 use radixscope_tests::browser::{Page, with_page, with_page_and};
-use radixscope_tests::look;
+use radixscope_tests::layout;
 use radixscope_tests::pages::Site;
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::wait;
@@ -40,10 +40,10 @@ async fn until_live(page: &Page, what: &str) {
     page.until_true(&format!("{what} is live"), "document.body?.dataset.connection === 'live'").await;
 }
 
-async fn until_it_says(page: &Page, words: &str) {
-    page.until(words, async |page| {
-        let expected = page.eval("document.body?.innerText").await;
-        wait::expect(expected.as_str().is_some_and(|text| text.contains(words)), || expected.to_string())
+async fn until_it_says(page: &Page, expected: &str) {
+    page.until(expected, async |page| {
+        let shown = page.eval("document.body?.innerText").await;
+        wait::expect(shown.as_str().is_some_and(|text| text.contains(expected)), || shown.to_string())
     })
     .await;
 }
@@ -220,7 +220,7 @@ const SAME: [(bool, &str, &str, &[&str]); 6] = [
 
 #[tokio::test]
 async fn a_picture_has_the_figures_of_the_page() {
-    let (still, _) = look::demo(&look::DISAGGREGATED).await;
+    let (still, _) = layout::demo(&layout::DISAGGREGATED).await;
     let moving = Radixscope::start(["demo", "--warm-up", "90"]).await;
     moving.until_source_is("live").await;
     with_page(async |page| {

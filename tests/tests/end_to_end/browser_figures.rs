@@ -98,8 +98,8 @@ impl ApiFigures {
 
 /// A time as the page writes it: `612 ms`, `500 ms–1 s`.
 fn range_text(range: &Value) -> Option<String> {
-    let words = |bound: &Value| bound.as_f64().map(|seconds| number_format::duration(seconds * 1_000.0));
-    let (low, high) = words(&range["low"]).zip(words(&range["high"]))?;
+    let text = |bound: &Value| bound.as_f64().map(|seconds| number_format::duration(seconds * 1_000.0));
+    let (low, high) = text(&range["low"]).zip(text(&range["high"]))?;
     Some(if low == high { low } else { format!("{low}–{high}") })
 }
 

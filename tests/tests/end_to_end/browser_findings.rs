@@ -145,8 +145,8 @@ async fn a_healthy_cluster_says_what_was_checked() {
     with_page(async |page| {
         page.open(&server.url("/?theme=dark")).await;
         // Some rules have no data in the demo: nothing is green then.
-        let words = format!(" of {checked} checks ran");
-        let says_so = |text: &str| text.contains("No findings · ") && text.contains(&words);
+        let expected = format!(" of {checked} checks ran");
+        let says_so = |text: &str| text.contains("No findings · ") && text.contains(&expected);
         page.until("the overview says so", async |page| {
             let text = page.text("notice-findings").await.unwrap_or_default();
             wait::expect(says_so(&text) && !text.contains('✓') && text.contains("What is missing"), || text)

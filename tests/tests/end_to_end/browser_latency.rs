@@ -19,7 +19,7 @@ async fn open(page: &Page, server: &Radixscope, more: &str) {
 }
 
 /// A time as the page writes it: `612 ms`, `1.24 s`.
-fn words(seconds: &Value) -> Option<String> {
+fn formatted(seconds: &Value) -> Option<String> {
     seconds.as_f64().map(|seconds| radixscope_model::number_format::duration(seconds * 1_000.0))
 }
 
@@ -31,7 +31,7 @@ async fn percentiles_are_the_apis_and_stand_against_their_targets_as_it_says() {
         let p95 = page
             .until("both say the same", async |page| {
                 let figure = server.json("/api/v1/latency").await["ttft"]["figure"].clone();
-                let (low, high) = (words(&figure["p95"]["low"]), words(&figure["p95"]["high"]));
+                let (low, high) = (formatted(&figure["p95"]["low"]), formatted(&figure["p95"]["high"]));
                 let (low, high) = low.zip(high).ok_or_else(|| figure.to_string())?;
                 let wanted = if low == high { low } else { format!("{low}–{high}") };
                 let shown = page.texts("[data-testid=ttft-p95] dd b").await.concat();
@@ -49,8 +49,8 @@ async fn percentiles_are_the_apis_and_stand_against_their_targets_as_it_says() {
         for (target, state, announced) in targets {
             open(page, &server, &format!("&ttft_slo={target}")).await;
             page.until("page and API agree", async |page| {
-                let answer = server.json(&format!("/api/v1/latency?ttft_slo={target}")).await;
-                let standing = &answer["ttft"]["figure"]["standing"];
+                let response = server.json(&format!("/api/v1/latency?ttft_slo={target}")).await;
+                let standing = &response["ttft"]["figure"]["standing"];
                 let class = page.attribute("[data-testid=ttft-p95] dd", "class").await.unwrap_or_default();
                 let shown = page.texts("[data-testid=ttft-p95] .standing").await.concat();
                 let agree =
@@ -115,7 +115,7 @@ async fn every_worker_has_a_strip_and_the_gap_fits_them() {
 }
 
 #[tokio::test]
-async fn what_nobody_tells_is_absent_with_what_would_tell_it() {
+async fn what_no_source_reports_names_what_would_report_it() {
     let server = standing().await;
     with_page(async |page| {
         for (theme, width, height) in [("dark", 1280, 720), ("light", 1920, 1080)] {

@@ -2,7 +2,7 @@
 //! Canvases are out of reach, so that of the tree and of charts the boxes alone are looked at.
 
 use radixscope_tests::browser::with_unrecorded_page;
-use radixscope_tests::look::{self, Faults};
+use radixscope_tests::layout::{self, Faults};
 
 /// Width and height in CSS pixels: a telephone, a frame in a dashboard, 1280×720 and 1440×900 and 1920×1080 at 200 %, 1280×720 with
 /// what a browser takes of it, two laptops, a screen.
@@ -19,16 +19,16 @@ const SIZES: [(u32, u32); 9] = [
 ];
 
 async fn every_text_can_be_read(deployment: &[&'static str], themes: &[&str]) {
-    let (server, views) = look::demo(deployment).await;
+    let (server, views) = layout::demo(deployment).await;
     let mut faults = Faults::default();
     with_unrecorded_page(async |page| {
         for view in &views {
             for theme in themes {
-                look::open(page, &server, view, theme).await;
+                layout::open(page, &server, view, theme).await;
                 for (width, height) in SIZES {
                     page.size(width, height).await;
-                    look::settled(page).await;
-                    faults.add(view, &format!("{width}×{height} {theme}"), look::layout_faults(page).await);
+                    layout::until_stable(page).await;
+                    faults.add(view, &format!("{width}×{height} {theme}"), layout::layout_faults(page).await);
                 }
             }
         }
@@ -40,24 +40,24 @@ async fn every_text_can_be_read(deployment: &[&'static str], themes: &[&str]) {
 #[tokio::test]
 async fn every_text_can_be_read_at_every_size() {
     // Texts take the same place in both themes.
-    every_text_can_be_read(&look::DISAGGREGATED, &["light"]).await;
+    every_text_can_be_read(&layout::DISAGGREGATED, &["light"]).await;
 }
 
 #[tokio::test]
 #[ignore = "slow: `cargo xtask test slow`"]
 async fn every_text_can_be_read_at_every_size_in_the_dark() {
-    every_text_can_be_read(&look::DISAGGREGATED, &["dark"]).await;
+    every_text_can_be_read(&layout::DISAGGREGATED, &["dark"]).await;
 }
 
 #[tokio::test]
 #[ignore = "slow: `cargo xtask test slow`"]
 async fn every_text_can_be_read_at_every_size_with_two_models_and_many_workers() {
     // Which texts there are depends on the deployment.
-    every_text_can_be_read(&look::TWO_MODELS, &["light"]).await;
+    every_text_can_be_read(&layout::TWO_MODELS, &["light"]).await;
 }
 
 #[tokio::test]
 #[ignore = "slow: `cargo xtask test slow`"]
 async fn every_text_can_be_read_at_every_size_after_a_loss() {
-    every_text_can_be_read(&look::GAP, &["dark"]).await;
+    every_text_can_be_read(&layout::GAP, &["dark"]).await;
 }

@@ -146,10 +146,10 @@ async fn the_details_are_the_api_s_candidates_and_lead_to_the_tree() {
         assert!(shown.is_sorted_by(|a, b| a.0 <= b.0), "cheapest first: {shown:?}");
         let why = page.text("why").await.unwrap();
         assert!(why.contains("was chosen"), "{why}");
-        if let Some(margin) = decision["margin_blocks"].as_f64() {
+        if let Some(cost_gap) = decision["margin_blocks"].as_f64() {
             let text = page.text("margin").await.unwrap();
             let announced: f64 = text.split(" ").nth(2).unwrap().parse().unwrap();
-            assert!((announced - margin.abs()).abs() < 0.001, "{text}: {margin}");
+            assert!((announced - cost_gap.abs()).abs() < 0.001, "{text}: {cost_gap}");
         }
         page.screenshot("ledger-details").await;
         let ticket = page.eval("document.querySelector('[data-testid=ticket]').textContent").await;
@@ -239,8 +239,8 @@ async fn pause_keeps_what_is_shown_and_going_on_leaves_no_gap() {
             wait::expect(now != ahead, || format!("{now:?}"))
         })
         .await;
-        let kept = rows(page).await;
-        assert!(kept[..2].contains(&first), "scrolled down, the lines stay: {first} in {kept:?}");
+        let retained = rows(page).await;
+        assert!(retained[..2].contains(&first), "scrolled down, the lines stay: {first} in {retained:?}");
         page.click("ledger-to-top").await;
         page.until_true("it is at the top again", "!document.querySelector('[data-testid=ledger-to-top]')")
             .await;
@@ -339,7 +339,7 @@ async fn what_is_saved_is_what_is_shown_and_equals_the_api() {
 }
 
 #[tokio::test]
-async fn where_only_the_chosen_one_is_known_the_settings_that_would_tell_more_are_named() {
+async fn where_only_the_chosen_worker_is_known_the_settings_that_would_report_more_are_named() {
     let nats = Nats::start().await;
     let server = Radixscope::serve(&nats.url()).await;
     server.until_ready().await;
@@ -356,8 +356,8 @@ async fn where_only_the_chosen_one_is_known_the_settings_that_would_tell_more_ar
             wait::expect(all.iter().all(|name| text.contains(name)), || text)
         })
         .await;
-        let margin = page.attribute("[data-testid=ledger-row] .l-margin", "title").await.unwrap();
-        assert_eq!(margin, "Unknown: only the chosen worker's part is known");
+        let cost_gap = page.attribute("[data-testid=ledger-row] .l-margin", "title").await.unwrap();
+        assert_eq!(cost_gap, "Unknown: only the chosen worker's part is known");
         page.size(900, 700).await;
         page.screenshot("ledger-chosen-only").await;
     })

@@ -20,13 +20,13 @@ async fn until_live(page: &Page) {
 async fn a_killed_server_is_noticed_and_a_restarted_one_taken_up_again() {
     let nats = Nats::start().await;
     let capture = Capture::load("0.9.1-log-jsonl-info");
-    let (kept, _) = capture.split_by_stream();
+    let (retained, _) = capture.split_by_stream();
     let jetstream = nats.jetstream().await;
-    replay::create_streams(&jetstream, &kept).await;
-    replay::publish_kept(&jetstream, &kept).await;
+    replay::create_streams(&jetstream, &retained).await;
+    replay::publish_retained(&jetstream, &retained).await;
     let mut server = Radixscope::serve(&nats.url()).await;
     server.until_ready().await;
-    server.until_quiet(kept.len() as u64).await;
+    server.until_quiet(retained.len() as u64).await;
     with_page(async |page| {
         page.open(&server.url("/")).await;
         page.agrees_with(&server).await;
@@ -46,7 +46,7 @@ async fn a_killed_server_is_noticed_and_a_restarted_one_taken_up_again() {
 
         server.start_again().await;
         server.until_ready().await;
-        server.until_quiet(kept.len() as u64).await;
+        server.until_quiet(retained.len() as u64).await;
         page.agrees_with(&server).await;
         until_live(page).await;
         assert_eq!(page.text("notice-reconnecting").await, None);
@@ -122,13 +122,13 @@ async fn without_a_server_nothing_is_shown_as_current_and_ages_count_on() {
 async fn without_its_source_the_figures_of_the_source_are_of_its_last_message() {
     let mut nats = Nats::start().await;
     let capture = Capture::load("0.9.1-log-jsonl-info");
-    let (kept, _) = capture.split_by_stream();
+    let (retained, _) = capture.split_by_stream();
     let jetstream = nats.jetstream().await;
-    replay::create_streams(&jetstream, &kept).await;
-    replay::publish_kept(&jetstream, &kept).await;
+    replay::create_streams(&jetstream, &retained).await;
+    replay::publish_retained(&jetstream, &retained).await;
     let server = Radixscope::serve(&nats.url()).await;
     server.until_ready().await;
-    server.until_quiet(kept.len() as u64).await;
+    server.until_quiet(retained.len() as u64).await;
     with_page(async |page| {
         page.open(&server.url("/")).await;
         page.agrees_with(&server).await;
@@ -166,7 +166,7 @@ async fn a_silent_server_makes_the_picture_stale_and_nothing_worse() {
 }
 
 #[tokio::test]
-async fn trouble_of_the_source_is_told_on_the_page() {
+async fn trouble_of_the_source_is_reported_on_the_page() {
     let mut nats = Nats::start().await;
     let server = Radixscope::serve(&nats.url()).await;
     server.until_ready().await;
@@ -224,13 +224,13 @@ async fn a_server_of_another_version_asks_for_a_reload() {
     with_page(async |page| {
         for (version, site) in &sites {
             page.open(&site.url()).await;
-            let words = page
+            let text = page
                 .until("it says so", async |page| {
                     page.text("incompatible").await.ok_or_else(|| "nothing".to_owned())
                 })
                 .await;
             let theirs = format!("speaks protocol version {version},");
-            assert!(words.contains(&theirs) && words.contains("Load the page again"), "{words}");
+            assert!(text.contains(&theirs) && text.contains("Load the page again"), "{text}");
         }
         page.screenshot("other-version").await;
     })

@@ -31,10 +31,10 @@ async fn type_into(page: &Page, id: &str, text: &str) {
     }
 }
 
-async fn says(page: &Page, id: &str, words: &str) {
-    page.until(words, async |page| {
+async fn says(page: &Page, id: &str, expected: &str) {
+    page.until(expected, async |page| {
         let text = page.text(id).await.unwrap_or_default();
-        wait::expect(text.contains(words), || text.clone())
+        wait::expect(text.contains(expected), || text.clone())
     })
     .await;
 }
@@ -145,7 +145,7 @@ async fn nothing_is_red_before_any_input() {
         assert!(modes.split(' ').count() >= 6, "{modes}");
         for mode in modes.split(' ') {
             page.eval(&format!("document.querySelector('[name=whatif-mode][value={mode}]').click()")).await;
-            page.until_true("an answer or a hint", "!!document.querySelector('[data-testid=whatif-fault], [data-testid=cost-row]')")
+            page.until_true("a response or a hint", "!!document.querySelector('[data-testid=whatif-fault], [data-testid=cost-row]')")
                 .await;
             assert_eq!(page.eval(red).await, "", "{mode}");
         }
@@ -180,7 +180,7 @@ async fn the_calculator_starts_from_the_blocks_that_run_and_suggests_nothing_wit
 }
 
 #[tokio::test]
-async fn what_the_deployment_tells_is_taken_and_the_rest_is_named() {
+async fn what_the_deployment_reports_is_taken_and_the_rest_is_named() {
     let server = paused(&[]).await;
     with_page(async |page| {
         open(page, &server, VIEW).await;

@@ -1,4 +1,4 @@
-//! The overview's first answer: its figures are the API's, each leads to the panel that explains it, a row of its decisions
+//! The overview's first row: its figures are the API's, each leads to the panel that explains it, a row of its decisions
 //! opens as a whole, and nothing moves: neither while traffic goes on nor when the program takes the skeleton's place.
 
 use radixscope_tests::browser::{Page, with_page};
@@ -24,7 +24,7 @@ async fn tile(page: &Page, id: &str) -> String {
 }
 
 /// A time as the page writes it: `612 ms`, `1.24 s`.
-fn words(seconds: &Value) -> Option<String> {
+fn formatted(seconds: &Value) -> Option<String> {
     seconds.as_f64().map(|seconds| radixscope_model::number_format::duration(seconds * 1_000.0))
 }
 
@@ -38,10 +38,11 @@ async fn the_figures_are_the_apis_and_lead_to_the_panels_that_explain_them() {
             ("summary-itl", "itl", "tpot_slo=60", "target 60 ms"),
         ] {
             page.until("page and API say the same", async |page| {
-                let answer = server.json(&format!("/api/v1/latency?{target}")).await;
-                let p95 = &answer[name]["figure"]["p95"];
-                let (low, high) =
-                    words(&p95["low"]).zip(words(&p95["high"])).ok_or_else(|| answer.to_string())?;
+                let response = server.json(&format!("/api/v1/latency?{target}")).await;
+                let p95 = &response[name]["figure"]["p95"];
+                let (low, high) = formatted(&p95["low"])
+                    .zip(formatted(&p95["high"]))
+                    .ok_or_else(|| response.to_string())?;
                 let wanted = if low == high { low } else { format!("{low}–{high}") };
                 let shown = tile(page, id).await;
                 wait::expect(shown.contains(&wanted) && shown.contains(expected), || {
@@ -93,7 +94,7 @@ async fn the_figures_are_the_apis_and_lead_to_the_panels_that_explain_them() {
 }
 
 #[tokio::test]
-async fn what_is_not_reported_names_the_option_that_would_tell() {
+async fn what_is_not_reported_names_the_option_that_would_report_it() {
     let (_nats, server, cluster) = replayed("0.9.1-no-events", &[]).await;
     with_page(async |page| {
         page.open_at(&server, "/", &cluster).await;

@@ -106,7 +106,7 @@ async fn on_tree(page: &Page, across: f64, down: f64) -> (f64, f64) {
 }
 
 #[tokio::test]
-async fn the_tree_is_drawn_and_tells_of_the_block_under_the_mouse() {
+async fn the_tree_is_drawn_and_describes_the_block_under_the_mouse() {
     let (_nats, server, cluster) = replayed("0.9.1-healthy", &[]).await;
     with_page(async |page| {
         page.open_at(&server, "/", &cluster).await;

@@ -2,7 +2,7 @@
 //! some panels need is fetched when they do.
 
 use radixscope_app::url::Panel;
-use radixscope_app::worker::{Job, Outcome, Request, WorkerResponse};
+use radixscope_app::worker::{Job, JobOutcome, WorkerRequest, WorkerResponse};
 use radixscope_model::frame::Frame;
 use radixscope_state::cluster::Cluster;
 use radixscope_tests::browser::{Page, with_page};
@@ -173,7 +173,7 @@ async fn asked(page: &Page, requests: &[Vec<u8>]) -> Vec<WorkerResponse> {
     page.until("every request is answered", async |page| {
         let answers: Vec<Vec<u8>> = serde_json::from_value(page.eval("answers").await).expect("bytes");
         let answers: Vec<WorkerResponse> =
-            answers.iter().map(|bytes| postcard::from_bytes(bytes).expect("an answer")).collect();
+            answers.iter().map(|bytes| postcard::from_bytes(bytes).expect("a response")).collect();
         let ended = answers
             .iter()
             .filter(|a| matches!(a, WorkerResponse::Done { .. } | WorkerResponse::Failed { .. }))
@@ -184,12 +184,12 @@ async fn asked(page: &Page, requests: &[Vec<u8>]) -> Vec<WorkerResponse> {
 }
 
 #[tokio::test]
-async fn the_worker_counts_a_digest_and_tells_its_progress() {
+async fn the_worker_counts_a_digest_and_reports_its_progress() {
     let server = Radixscope::start(["demo", "--warm-up", "0"]).await;
     let mut parts = Vec::new();
     Cluster::default().snapshot(|part| parts.push(part)).expect("an empty state is encoded");
     let total = u32::try_from(parts.len()).expect("few parts");
-    let encoded = |id, job| postcard::to_allocvec(&Request { id, job }).expect("encoded into memory");
+    let encoded = |id, job| postcard::to_allocvec(&WorkerRequest { id, job }).expect("encoded into memory");
     let requests = [
         encoded(1, Job::Digest { parts: parts.clone() }),
         vec![255; 4],
@@ -199,7 +199,7 @@ async fn the_worker_counts_a_digest_and_tells_its_progress() {
         page.open(&server.url("/")).await;
         let answers = asked(page, &requests).await;
         let progress = (1..=total).map(|done| WorkerResponse::Progress { id: 1, done, total });
-        let outcome = Outcome::Digest(Cluster::default().digest());
+        let outcome = JobOutcome::Digest(Cluster::default().digest());
         let expected: Vec<WorkerResponse> = [WorkerResponse::Ready]
             .into_iter()
             .chain(progress)

@@ -93,7 +93,7 @@ async fn a_part_is_fetched_when_the_pointer_or_the_focus_is_on_its_link() {
 }
 
 #[tokio::test]
-async fn a_part_that_did_not_come_is_said_and_asked_for_again() {
+async fn a_part_that_did_not_come_is_reported_and_requested_again() {
     let server = demo().await;
     with_page(async |page| {
         page.expect_complaints();

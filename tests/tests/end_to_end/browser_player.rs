@@ -41,9 +41,9 @@ impl Recorded {
         .await;
         let folder = tempfile::tempdir().expect("a writable folder");
         let path = folder.path().join("incident.mcap");
-        let answer = server.get("/api/v1/recording").await;
-        assert_eq!(answer.status, 200);
-        fs::write(&path, &answer.body).expect("written");
+        let response = server.get("/api/v1/recording").await;
+        assert_eq!(response.status, 200);
+        fs::write(&path, &response.body).expect("written");
         Self { server, folder, path }
     }
 
@@ -126,10 +126,10 @@ impl Known {
     }
 }
 
-async fn says(page: &Page, id: &str, words: &str) {
-    page.until(words, async |page| {
+async fn says(page: &Page, id: &str, expected: &str) {
+    page.until(expected, async |page| {
         let text = page.text(id).await.unwrap_or_default();
-        wait::expect(text.contains(words), || text.clone())
+        wait::expect(text.contains(expected), || text.clone())
     })
     .await;
 }
@@ -165,7 +165,7 @@ async fn a_dropped_recording_is_shown_in_the_place_of_the_server() {
         page.open(&recorded.server.url("/")).await;
         shows_the_server(page).await;
         page.drop_file(&recorded.path, "#panels").await;
-        says(page, "notice-file", "Shown is the recording incident.mcap").await;
+        says(page, "notice-file", "Showing the recording incident.mcap").await;
         shows_every_moment(page, &recorded).await;
         // What only a server knows is not asked of the one that is not shown.
         page.requests().await;
@@ -252,9 +252,9 @@ async fn what_is_no_recording_says_so_and_changes_nothing() {
             (&[&damaged], "cut.mcap: the recording holds no keyframe"),
             (&[&recorded.path, &other_run.path], "different deployments or runs"),
         ];
-        for (paths, words) in wrong {
+        for (paths, expected) in wrong {
             page.choose_files(input, paths).await;
-            says(page, "notice-file-words", words).await;
+            says(page, "notice-file-words", expected).await;
             shows_the_server(page).await;
         }
         page.choose_files(input, &[&recorded.path]).await;

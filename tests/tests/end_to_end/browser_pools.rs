@@ -187,8 +187,8 @@ async fn both_choices_of_a_disaggregated_request_lead_to_each_other() {
         assert!(page.text("why").await.unwrap().contains("was chosen"));
         let other = page.text("other-part").await.unwrap();
         assert!(other.contains("decode worker") && other.contains("cost "), "{other}");
-        let words = page.text("transfer-gap").await.unwrap();
-        assert!(words.starts_with(&format!("Transfer gap {gap} ms")), "{gap}: {words}");
+        let shown_text = page.text("transfer-gap").await.unwrap();
+        assert!(shown_text.starts_with(&format!("Transfer gap {gap} ms")), "{gap}: {shown_text}");
         page.screenshot("pools-other-part").await;
         page.click("open-other-part").await;
         page.until("the other part is open", async |page| {
@@ -202,7 +202,7 @@ async fn both_choices_of_a_disaggregated_request_lead_to_each_other() {
         })
         .await;
         assert!(page.text("why").await.unwrap().contains("was chosen"));
-        assert_eq!(page.text("transfer-gap").await.unwrap(), words);
+        assert_eq!(page.text("transfer-gap").await.unwrap(), shown_text);
     })
     .await;
 }

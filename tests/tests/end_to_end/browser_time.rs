@@ -39,10 +39,10 @@ async fn time_of(stage: &Stage, nodes: u64) -> u64 {
 
 /// The state at a moment: what the server keeps, folded here. `None`: that moment is not kept.
 async fn state_at(server: &Radixscope, at: u64) -> Cluster {
-    let answer = server.get(&format!("/history/segment?at_ms={at}")).await;
-    assert_eq!(answer.status, 200, "{:?}", answer.body);
+    let response = server.get(&format!("/history/segment?at_ms={at}")).await;
+    assert_eq!(response.status, 200, "{:?}", response.body);
     let (mut rest, mut reader, mut cluster) =
-        (&answer.body[..], SnapshotReader::default(), Cluster::default());
+        (&response.body[..], SnapshotReader::default(), Cluster::default());
     while let Some((length, after)) = rest.split_first_chunk::<4>() {
         let (frame, after) = after.split_at(u32::from_le_bytes(*length) as usize);
         rest = after;
@@ -134,8 +134,8 @@ async fn keys_lead_back_and_to_live_and_nothing_is_lost_meanwhile() {
         until_nodes(page, 160).await;
         page.press(" ").await;
         let paused = agrees_on_the_past(page, &stage.server).await;
-        let words = page.text("connection").await.unwrap_or_default();
-        assert!(words.starts_with("Paused at ") && words.contains(", "), "{words}");
+        let shown_text = page.text("connection").await.unwrap_or_default();
+        assert!(shown_text.starts_with("Paused at ") && shown_text.contains(", "), "{shown_text}");
         remove(&mut stage, 1_050..1_100, 110).await;
         until_nodes(page, 160).await;
         page.until("back by keys to before the second prompt", async |page| {
@@ -195,7 +195,7 @@ async fn the_mouse_scrubs_and_a_second_tab_shows_the_same_moment() {
 }
 
 #[tokio::test]
-async fn a_moment_asked_for_by_address_outlives_one_that_comes_to_stand_meanwhile() {
+async fn a_moment_requested_by_address_outlives_one_that_comes_to_stand_meanwhile() {
     let mut stage = Stage::start().await;
     let few = store(&mut stage, 1_000..1_100, 100).await;
     let many = store(&mut stage, 2_000..2_060, 160).await;
@@ -278,7 +278,7 @@ async fn the_selected_workers_blocks_are_stepped_to() {
 }
 
 #[tokio::test]
-async fn a_moment_that_is_not_kept_is_answered_in_words() {
+async fn a_time_that_is_not_retained_is_refused_with_a_reason() {
     let mut stage = Stage::start().await;
     store(&mut stage, 1_000..1_100, 100).await;
     with_page(async |page| {

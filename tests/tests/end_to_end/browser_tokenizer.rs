@@ -36,10 +36,10 @@ async fn choose(page: &Page, path: &std::path::Path) {
 }
 
 /// Waits until the element says `words`.
-async fn says(page: &Page, id: &str, words: &str) {
-    page.until(words, async |page| {
+async fn says(page: &Page, id: &str, expected: &str) {
+    page.until(expected, async |page| {
         let text = page.text(id).await.unwrap_or_default();
-        wait::expect(text.contains(words), || text.clone())
+        wait::expect(text.contains(expected), || text.clone())
     })
     .await;
 }

@@ -203,10 +203,10 @@ async fn the_keyboard_alone_reaches_everything() {
             }
             panic!("the key Tab does not lead to {what}");
         };
-        let announced = async |words: &str| {
-            page.until(words, async |page| {
+        let announced = async |expected: &str| {
+            page.until(expected, async |page| {
                 let now = page.eval("document.getElementById('tree-status').textContent").await;
-                wait::expect(now.as_str().unwrap().contains(words), || now.to_string())
+                wait::expect(now.as_str().unwrap().contains(expected), || now.to_string())
             })
             .await;
         };

@@ -156,7 +156,7 @@ async fn a_line_of_the_lists_jumps_and_the_details_are_the_apis() {
 }
 
 #[tokio::test]
-async fn an_open_decision_is_painted_with_its_margin_and_leads_to_the_next() {
+async fn an_open_decision_is_painted_with_its_cost_gap_and_leads_to_the_next() {
     let (server, decisions) = Radixscope::standing_demo().await;
     let decision = explained(&decisions);
     let id = decision["id"].as_str().unwrap();
@@ -173,14 +173,14 @@ async fn an_open_decision_is_painted_with_its_margin_and_leads_to_the_next() {
             wait::expect(zoom == wanted, || zoom)
         })
         .await;
-        let margin = page.text("decision-margin").await.unwrap();
+        let cost_gap = page.text("decision-margin").await.unwrap();
         let cost = decision["margin_blocks"].as_f64().unwrap();
         let expected = match cost {
             0.0 => "ties with W",
             less if less < 0.0 => "above the cost of W",
             _ => "below the cost of W",
         };
-        assert!(margin.contains(expected), "{margin}: {cost}");
+        assert!(cost_gap.contains(expected), "{cost_gap}: {cost}");
         let painted = page.text("painted").await.unwrap();
         assert!(
             painted.contains("brackets show how far on each worker") && painted.contains(expected),

@@ -150,7 +150,7 @@ async fn the_keyboard_alone_reaches_a_block_and_shows_it_in_the_picture() {
 }
 
 #[tokio::test]
-async fn who_hears_the_page_is_told_what_a_line_is() {
+async fn a_screen_reader_announces_what_a_line_is() {
     let (_nats, server, _) = replay::replayed(CAPTURE, &[]).await;
     with_page(async |page| {
         let (top, all) = open(page, &server).await;

@@ -153,7 +153,7 @@ async fn in_lanes_a_shared_prefix_stands_above_itself_and_a_unique_one_alone() {
 }
 
 #[tokio::test]
-async fn by_owners_the_scale_begins_with_one_and_unknown_hits_are_said() {
+async fn by_owners_the_scale_begins_with_one_and_unknown_hits_are_reported() {
     let (_nats, server) = three().await;
     with_page(async |page| {
         open(page, &server, "/?view=tree&tree.heat=owners").await;

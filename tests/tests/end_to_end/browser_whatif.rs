@@ -47,9 +47,9 @@ async fn until_winner(page: &Page, expected: &str) {
 /// Costs by rank as the API has them.
 async fn asked(server: &Radixscope, question: Value) -> Vec<f64> {
     let url = server.url("/api/v1/score");
-    let answer = Http::default().send(Method::POST, &url, &[], question.to_string().into()).await;
-    let answer = answer.expect("the server answers").json();
-    let candidates = answer["candidates"].as_array().unwrap_or_else(|| panic!("{answer}")).iter();
+    let response = Http::default().send(Method::POST, &url, &[], question.to_string().into()).await;
+    let response = response.expect("the server answers").json();
+    let candidates = response["candidates"].as_array().unwrap_or_else(|| panic!("{response}")).iter();
     candidates.map(|candidate| candidate["cost"].as_f64().expect("a cost")).collect()
 }
 

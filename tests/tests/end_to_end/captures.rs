@@ -70,9 +70,9 @@ async fn from_history(capture: &Capture, before: &[Message], after: &[Message], 
     let nats = Nats::start().await;
     let jetstream = nats.jetstream().await;
     let streams = replay::create_streams(&jetstream, before).await;
-    replay::publish_kept(&jetstream, before).await;
+    replay::publish_retained(&jetstream, before).await;
     let server = Radixscope::serve(&nats.url()).await;
-    replay::publish_kept(&jetstream, after).await;
+    replay::publish_retained(&jetstream, after).await;
     server.until_ready().await;
     // A router reads the stream too: what is delivered to it must not count again, and its consumer must stay the
     // only one.
@@ -88,8 +88,8 @@ async fn from_history(capture: &Capture, before: &[Message], after: &[Message], 
 async fn history_of_a_stream_comes_to_the_same() {
     for name in capture::JETSTREAM {
         let capture = Capture::load(name);
-        let (kept, rest) = capture.split_by_stream();
-        from_history(&capture, &kept, &[], &rest).await;
+        let (retained, rest) = capture.split_by_stream();
+        from_history(&capture, &retained, &[], &rest).await;
     }
 }
 
@@ -97,8 +97,8 @@ async fn history_of_a_stream_comes_to_the_same() {
 async fn half_history_half_live_counts_nothing_twice_and_misses_nothing() {
     for name in capture::JETSTREAM {
         let capture = Capture::load(name);
-        let (kept, rest) = capture.split_by_stream();
-        let (before, after) = kept.split_at(kept.len() / 2);
+        let (retained, rest) = capture.split_by_stream();
+        let (before, after) = retained.split_at(retained.len() / 2);
         from_history(&capture, before, after, &rest).await;
     }
 }

@@ -49,7 +49,7 @@ fn nothing_that_listens_ends_with_3_and_names_the_address() {
 }
 
 #[tokio::test]
-async fn a_broker_on_which_nothing_is_said_ends_with_3() {
+async fn a_silent_broker_ends_with_3() {
     let nats = Nats::start().await;
     let output = check(["--nats", &nats.url(), "--for", "1s"].map(OsString::from).to_vec()).await;
     let printed = text(&output.stdout);
@@ -70,7 +70,7 @@ fn options_that_cannot_be_meant_do_not_look_like_findings() {
 }
 
 #[tokio::test]
-async fn a_check_that_is_asked_to_end_says_what_it_knows() {
+async fn a_check_that_is_stopped_reports_what_it_knows() {
     let nats = Nats::start().await;
     let mut command = Radixscope::command();
     command.args(["check", "--nats", &nats.url(), "--for", "1h", "--log", "info"]);
@@ -87,43 +87,43 @@ async fn a_check_that_is_asked_to_end_says_what_it_knows() {
 
 #[tokio::test]
 async fn a_healthy_deployment_ends_with_0() {
-    let (code, answer) = check_recording("0.9.1-healthy", 6.0, &["--for", "12s"]).await;
-    assert_eq!((code, &answer["exit_code"]), (Some(0), &0.into()), "{answer}");
-    assert_eq!(answer["no_data_reason"], Value::Null);
+    let (code, response) = check_recording("0.9.1-healthy", 6.0, &["--for", "12s"]).await;
+    assert_eq!((code, &response["exit_code"]), (Some(0), &0.into()), "{response}");
+    assert_eq!(response["no_data_reason"], Value::Null);
     let bad = |finding: &&Value| rank(finding["severity"].as_str().expect("text")) > 0;
-    assert_eq!(answer["findings"].as_array().expect("findings").iter().find(bad), None);
-    assert!(answer["checked"].as_array().is_some_and(|rules| !rules.is_empty()), "{answer}");
+    assert_eq!(response["findings"].as_array().expect("findings").iter().find(bad), None);
+    assert!(response["checked"].as_array().is_some_and(|rules| !rules.is_empty()), "{response}");
 }
 
 #[tokio::test]
 async fn a_mismatch_ends_with_2_as_soon_as_it_is_found_and_in_the_objects_of_the_api() {
-    let (code, answer) =
+    let (code, response) =
         check_recording("0.9.1-mismatch", 2.0, &["--for", "1h", "--until-found", "critical"]).await;
-    assert_eq!((code, &answer["exit_code"]), (Some(2), &2.into()), "{answer}");
-    let finding = &answer["findings"][0];
+    assert_eq!((code, &response["exit_code"]), (Some(2), &2.into()), "{response}");
+    let finding = &response["findings"][0];
     assert_eq!((&finding["code"], &finding["severity"]), (&"block_size_mismatch".into(), &"critical".into()));
     let names = "code severity title cause explanation evidence fix workers first_seen_ms last_seen_ms state panel selects_worker";
     assert_eq!(keys(finding), names.split(' ').collect());
     assert_eq!(keys(&finding["evidence"][0]), BTreeSet::from(["label", "unit", "value"]));
     assert_eq!(keys(&finding["fix"][0]), BTreeSet::from(["engine", "setting", "text", "value"]));
     assert_eq!(
-        keys(&answer["checked"][0]),
+        keys(&response["checked"][0]),
         BTreeSet::from(["code", "explained_by", "missing", "pending", "status", "subject"])
     );
-    assert!(answer["seq"].is_u64() && answer["at_ms"].is_u64());
+    assert!(response["seq"].is_u64() && response["at_ms"].is_u64());
 }
 
 #[tokio::test]
 async fn a_worker_that_left_ends_with_1() {
-    let (code, answer) =
+    let (code, response) =
         check_recording("0.9.1-worker-restart", 6.0, &["--for", "1h", "--until-found", "warning"]).await;
-    assert_eq!((code, &answer["findings"][0]["code"]), (Some(1), &"worker_gone".into()), "{answer}");
+    assert_eq!((code, &response["findings"][0]["code"]), (Some(1), &"worker_gone".into()), "{response}");
 }
 
 /// Requests to a frontend, sixty more at each scrape, all of them between 1 s and 2.2 s to their first token.
 async fn slow_frontend() -> String {
     let scrapes = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
-    let answer = move || {
+    let response = move || {
         let requests = 60 * (1 + scrapes.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
         let name = "dynamo_frontend_time_to_first_token_seconds";
         let bucket = |le: &str, count: u64| format!("{name}_bucket{{model=\"m\",le=\"{le}\"}} {count}\n");
@@ -131,7 +131,7 @@ async fn slow_frontend() -> String {
         let sum = format!("{name}_sum{{model=\"m\"}} {requests}\n{name}_count{{model=\"m\"}} {requests}\n");
         std::future::ready(format!("{buckets}{sum}"))
     };
-    let router = axum::Router::new().route("/metrics", axum::routing::get(answer));
+    let router = axum::Router::new().route("/metrics", axum::routing::get(response));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let at = listener.local_addr().expect("it is bound");
     tokio::spawn(async move { axum::serve(listener, router).await });
@@ -144,8 +144,8 @@ async fn against_target(frontend: &str, target_ms: &str, more: &[&str]) -> (Opti
     let target = ["--slo-ttft-ms", target_ms];
     let flags = sources.iter().chain(&target).chain(more);
     let output = check(flags.map(OsString::from).collect()).await;
-    let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let rules = answer["checked"].as_array().expect("rules");
+    let response: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rules = response["checked"].as_array().expect("rules");
     let rule = rules.iter().find(|rule| rule["code"] == "slo_breach").expect("the rule");
     (output.status.code(), rule["status"].as_str().expect("text").to_owned())
 }

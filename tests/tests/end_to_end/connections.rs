@@ -53,14 +53,14 @@ async fn with_few_file_descriptors_and_more_half_open_connections_it_still_answe
         held.push(begun(&server, &half_a_header(&server)).await);
     }
     wait::until("the flood is taken in", async || {
-        let answer = server.try_get("/healthz").await?;
-        wait::expect(answer.status == 200, || answer.status.to_string())
+        let response = server.try_get("/healthz").await?;
+        wait::expect(response.status == 200, || response.status.to_string())
     })
     .await;
     for _ in 0..20 {
         let since = Instant::now();
-        let answer = wait::within("it answers", server.try_get("/healthz")).await.expect("an answer");
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        let response = wait::within("it answers", server.try_get("/healthz")).await.expect("a response");
+        assert_eq!(response.status, 200, "{}", response.text());
         assert!(since.elapsed() < Duration::from_secs(2), "{:?}", since.elapsed());
         held.push(begun(&server, &half_a_header(&server)).await);
     }
@@ -128,8 +128,8 @@ async fn who_asks_nothing_gives_way_and_who_is_served_does_not() {
     for _ in 0..20 {
         idle.push(begun(&server, "").await);
         wait::until("an older one gives way", async || {
-            let answer = server.try_get("/healthz").await?;
-            wait::expect(answer.status == 200, || answer.status.to_string())
+            let response = server.try_get("/healthz").await?;
+            wait::expect(response.status == 200, || response.status.to_string())
         })
         .await;
     }
@@ -140,17 +140,17 @@ async fn who_asks_nothing_gives_way_and_who_is_served_does_not() {
         busy.push(begun(&server, &half_a_body(&server)).await);
     }
     let refused = wait::until("all places are busy", async || {
-        let answer = server.try_get("/healthz").await?;
-        wait::expect(answer.status == 503, || answer.status.to_string()).map(|()| answer)
+        let response = server.try_get("/healthz").await?;
+        wait::expect(response.status == 503, || response.status.to_string()).map(|()| response)
     })
     .await;
     assert!(refused.text().contains("--max-connections"), "{}", refused.text());
     assert_eq!(refused.header("retry-after"), "2");
     drop(busy);
     wait::until("there are places again", async || {
-        let answer = server.try_get("/metrics").await?;
-        wait::expect(answer.status == 200, || answer.status.to_string())?;
-        let text = answer.text();
+        let response = server.try_get("/metrics").await?;
+        wait::expect(response.status == 200, || response.status.to_string())?;
+        let text = response.text();
         assert!(text.contains("radixscope_connections_limit 4"), "{text}");
         assert!(!text.contains("radixscope_connections_evicted_total 0\n"), "{text}");
         assert!(!text.contains("radixscope_connections_refused_total 0\n"), "{text}");
@@ -164,8 +164,8 @@ async fn slow_readers_of_recordings_give_way_and_a_fast_one_gets_all() {
     let server = Radixscope::start(["demo", "--warm-up", "600"]).await;
     server.until_source_is("live").await;
     let whole = wait::until("the history can be recorded", async || {
-        let answer = server.try_get("/api/v1/recording").await?;
-        wait::expect(answer.status == 200, || answer.text().to_owned()).map(|()| answer.body.len())
+        let response = server.try_get("/api/v1/recording").await?;
+        wait::expect(response.status == 200, || response.text().to_owned()).map(|()| response.body.len())
     })
     .await;
     let mut slow = Vec::new();
@@ -179,9 +179,9 @@ async fn slow_readers_of_recordings_give_way_and_a_fast_one_gets_all() {
     }
     for _ in 0..3 {
         wait::until("a fast reader is served", async || {
-            let answer = server.try_get("/api/v1/recording").await?;
-            wait::expect(answer.status == 200, || answer.text().to_owned())?;
-            assert!(answer.body.len() >= whole, "{} of {whole} bytes", answer.body.len());
+            let response = server.try_get("/api/v1/recording").await?;
+            wait::expect(response.status == 200, || response.text().to_owned())?;
+            assert!(response.body.len() >= whole, "{} of {whole} bytes", response.body.len());
             Ok(())
         })
         .await;

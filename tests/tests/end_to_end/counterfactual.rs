@@ -23,15 +23,15 @@ async fn paused() -> Radixscope {
 }
 
 async fn ask(server: &Radixscope, body: Value) -> Value {
-    let answer = server.post(PATH, &body.to_string(), &[]).await;
-    assert_eq!(answer.status, 200, "{body}: {}", answer.text());
-    assert_eq!(answer.header("cache-control"), "no-store");
-    answer.json()
+    let response = server.post(PATH, &body.to_string(), &[]).await;
+    assert_eq!(response.status, 200, "{body}: {}", response.text());
+    assert_eq!(response.header("cache-control"), "no-store");
+    response.json()
 }
 
 /// Decisions that go elsewhere at weight `weight` and temperature 0 for certain, counted from the decisions' terms.
-fn flips(decisions: &[Value], weight: f64) -> u64 {
-    let flips = decisions.iter().filter(|decision| {
+fn changed_choices(decisions: &[Value], weight: f64) -> u64 {
+    let changed = decisions.iter().filter(|decision| {
         let costs: Vec<(bool, f64)> = decision["candidates"]
             .as_array()
             .unwrap()
@@ -44,11 +44,11 @@ fn flips(decisions: &[Value], weight: f64) -> u64 {
         let least = costs.iter().map(|(_, cost)| *cost).fold(f64::INFINITY, f64::min);
         !costs.iter().any(|(selected, cost)| *selected && *cost == least)
     });
-    flips.count() as u64
+    changed.count() as u64
 }
 
 #[tokio::test]
-async fn its_flips_are_those_that_anyone_counts_from_the_decisions() {
+async fn its_changed_choices_are_those_that_anyone_counts_from_the_decisions() {
     let server = paused().await;
     let decisions = server.json("/api/v1/decisions?limit=150").await;
     let decisions = decisions["decisions"].as_array().unwrap();
@@ -62,7 +62,7 @@ async fn its_flips_are_those_that_anyone_counts_from_the_decisions() {
         let tried = &result["tried"];
         assert_eq!((number(&result["decisions"], "considered"), number(tried, "decisions")), (150, 150));
         // Ties at temperature 0 go to the smaller tree, which can only add to what the costs alone tell.
-        let counted = flips(decisions, weight);
+        let counted = changed_choices(decisions, weight);
         let certain = number(tried, "flips_certain");
         assert!(
             (counted..=counted + number(tried, "ties")).contains(&certain),
@@ -71,7 +71,11 @@ async fn its_flips_are_those_that_anyone_counts_from_the_decisions() {
         let listed = result["flips"].as_array().unwrap();
         assert!(listed.len() as u64 >= certain, "{weight}");
         let ids: Vec<&Value> = decisions.iter().map(|decision| &decision["id"]).collect();
-        assert!(listed.iter().all(|flip| ids.contains(&&flip["decision"]) && flip["decision"].is_string()));
+        assert!(
+            listed
+                .iter()
+                .all(|changed| ids.contains(&&changed["decision"]) && changed["decision"].is_string())
+        );
     }
     let present = ask(&server, json!({"mode": "frozen", "last": 150})).await;
     assert_eq!(present["tried"]["flips_certain"], 0, "the recorded setting changes nothing");
@@ -108,10 +112,10 @@ async fn a_sweep_recommends_what_it_tried_or_says_why_not() {
 #[tokio::test]
 async fn the_model_gives_what_core_gives_for_the_arrivals_that_are_served() {
     let server = paused().await;
-    let answer = server.get("/api/v1/arrivals?last=160").await;
-    assert_eq!((answer.status, answer.header("content-type")), (200, "application/octet-stream"));
-    assert_eq!(answer.header("cache-control"), "no-store");
-    let arrivals: Arrivals = postcard::from_bytes(&answer.body).unwrap();
+    let response = server.get("/api/v1/arrivals?last=160").await;
+    assert_eq!((response.status, response.header("content-type")), (200, "application/octet-stream"));
+    assert_eq!(response.header("cache-control"), "no-store");
+    let arrivals: Arrivals = postcard::from_bytes(&response.body).unwrap();
     assert_eq!(arrivals.iter().len(), 160);
     let body = json!({"mode": "resimulated", "last": 80, "settings": {"router_mode": "round-robin"}});
     let result = ask(&server, body).await;
@@ -153,18 +157,18 @@ async fn the_arrivals_of_a_moment_are_the_latest_before_it() {
     let server = paused().await;
     let ask = async |query: &str| server.get(&format!("/api/v1/arrivals?{query}")).await;
     let arrivals = async |query: &str| -> Arrivals {
-        let answer = ask(query).await;
-        assert_eq!(answer.status, 200, "{query}: {}", answer.text());
-        postcard::from_bytes(&answer.body).unwrap()
+        let response = ask(query).await;
+        assert_eq!(response.status, 200, "{query}: {}", response.text());
+        postcard::from_bytes(&response.body).unwrap()
     };
     let all = arrivals("last=10000").await;
-    let kept: Vec<_> = all.iter().map(|arrival| (arrival.decision, arrival.at_ms)).collect();
-    assert!(kept.len() > 100, "{} requests", kept.len());
-    let moment = kept[kept.len() / 2].1;
-    let end = Millis(kept.iter().map(|(_, at_ms)| at_ms.0).max().unwrap() + 1_000);
+    let retained: Vec<_> = all.iter().map(|arrival| (arrival.decision, arrival.at_ms)).collect();
+    assert!(retained.len() > 100, "{} requests", retained.len());
+    let moment = retained[retained.len() / 2].1;
+    let end = Millis(retained.iter().map(|(_, at_ms)| at_ms.0).max().unwrap() + 1_000);
     for (last, at) in [(7, moment), (10_000, moment), (10_000, end)] {
         let then = arrivals(&format!("last={last}&at_ms={at}")).await;
-        let before: Vec<_> = kept.iter().filter(|(_, at_ms)| *at_ms <= at).copied().collect();
+        let before: Vec<_> = retained.iter().filter(|(_, at_ms)| *at_ms <= at).copied().collect();
         let got: Vec<_> = then.iter().map(|arrival| (arrival.decision, arrival.at_ms)).collect();
         assert_eq!(got, before[before.len().saturating_sub(last)..], "last {last} at {at}");
         // Each with its own prompt, block by block.
@@ -175,15 +179,15 @@ async fn the_arrivals_of_a_moment_are_the_latest_before_it() {
             assert!(!prompt.is_empty() && prompt == whole, "{:?}", arrival.decision);
         }
     }
-    let begin = kept[0].1.0;
-    let answer = ask(&format!("at_ms={}", begin - 1)).await;
-    assert_eq!((answer.status, &answer.json()["error"]["code"]), (404, &"not_found".into()));
-    assert!(answer.text().contains(&format!("retained ones begin at {begin}")), "{}", answer.text());
+    let begin = retained[0].1.0;
+    let response = ask(&format!("at_ms={}", begin - 1)).await;
+    assert_eq!((response.status, &response.json()["error"]["code"]), (404, &"not_found".into()));
+    assert!(response.text().contains(&format!("retained ones begin at {begin}")), "{}", response.text());
     assert_eq!(ask("at_ms=yesterday").await.status, 400);
 }
 
 #[tokio::test]
-async fn what_cannot_be_meant_is_refused_in_words() {
+async fn invalid_requests_are_refused_with_a_reason() {
     let server = paused().await;
     let large = format!(r#"{{"mode":"frozen","worker":"{}"}}"#, "9".repeat(70_000));
     let deep = "[".repeat(50_000);
@@ -200,13 +204,13 @@ async fn what_cannot_be_meant_is_refused_in_words() {
         (&large, 413, "too_large"),
     ];
     for (body, status, code) in cases {
-        let answer = server.post(PATH, body, &[]).await;
+        let response = server.post(PATH, body, &[]).await;
         let start: String = body.chars().take(60).collect();
-        assert_eq!(answer.status, status, "{start}: {}", answer.text());
-        assert_eq!(answer.json()["error"]["code"], code, "{start}");
+        assert_eq!(response.status, status, "{start}: {}", response.text());
+        assert_eq!(response.json()["error"]["code"], code, "{start}");
     }
-    let answer = server.post(PATH, r#"{"mode":"frozen"}"#, &[("origin", "http://elsewhere.example")]).await;
-    assert_eq!((answer.status, &answer.json()["error"]["code"]), (403, &"foreign_origin".into()));
+    let response = server.post(PATH, r#"{"mode":"frozen"}"#, &[("origin", "http://elsewhere.example")]).await;
+    assert_eq!((response.status, &response.json()["error"]["code"]), (403, &"foreign_origin".into()));
     assert_eq!(server.get(PATH).await.status, 405);
     assert_eq!(server.get("/api/v1/arrivals?last=0").await.status, 400);
     assert_eq!(server.get("/api/v1/arrivals?lst=1").await.status, 400);
@@ -218,23 +222,23 @@ async fn without_decisions_it_names_the_missing_setting() {
     let result = ask(&server, json!({"mode": "frozen"})).await;
     assert_eq!(result["headline"], "None of 0 decisions can be judged.");
     assert!(result["decisions"]["hint"].as_str().unwrap().contains("--router-replica-sync"));
-    let answer = server.post(PATH, r#"{"mode":"resimulated"}"#, &[]).await;
-    assert_eq!(answer.status, 422);
-    assert!(answer.text().contains("DYN_REQUEST_TRACE"), "{}", answer.text());
+    let response = server.post(PATH, r#"{"mode":"resimulated"}"#, &[]).await;
+    assert_eq!(response.status, 422);
+    assert!(response.text().contains("DYN_REQUEST_TRACE"), "{}", response.text());
 }
 
 #[tokio::test]
-async fn more_runs_than_places_are_sent_away_and_told_when_to_come_back() {
+async fn more_runs_than_slots_are_refused_with_a_time_to_retry() {
     let server = paused().await;
     let body = r#"{"mode":"resimulated","last":10000,"settings":{"router_mode":"round-robin"}}"#;
     let run = || server.post(PATH, body, &[]);
     let (a, b, c, d, e, f) = tokio::join!(run(), run(), run(), run(), run(), run());
     let answers = [a, b, c, d, e, f];
-    let refused: Vec<_> = answers.iter().filter(|answer| answer.status == 503).collect();
-    assert!(!refused.is_empty() && answers.iter().any(|answer| answer.status == 200));
-    for answer in refused {
+    let refused: Vec<_> = answers.iter().filter(|response| response.status == 503).collect();
+    assert!(!refused.is_empty() && answers.iter().any(|response| response.status == 200));
+    for response in refused {
         assert_eq!(
-            (answer.header("retry-after"), &answer.json()["error"]["code"]),
+            (response.header("retry-after"), &response.json()["error"]["code"]),
             ("2", &"too_many_runs".into())
         );
     }
@@ -255,8 +259,8 @@ async fn a_client_that_goes_away_gives_its_place_back() {
         stream.shutdown().await.unwrap();
     }
     wait::until("a place is free", async || {
-        let answer = server.post(PATH, body, &[]).await;
-        wait::expect(answer.status == 200, || answer.text().to_owned())
+        let response = server.post(PATH, body, &[]).await;
+        wait::expect(response.status == 200, || response.text().to_owned())
     })
     .await;
 }

@@ -27,20 +27,20 @@ fn outcome(cluster: &Value, decisions: &Value) -> Value {
 async fn warmed_up(seed: &str) -> Value {
     let server = Radixscope::start(["demo", "--seed", seed, "--warm-up", "60", "--speed", "0.000001"]).await;
     server.until_source_is("live").await;
-    let cluster = settled(&server).await;
+    let cluster = until_stable(&server).await;
     outcome(&cluster, &server.json("/api/v1/decisions?limit=1").await)
 }
 
-/// The answer when nothing changes any more; the depth in it may be a second older than the rest.
-async fn settled(server: &Radixscope) -> Value {
+/// The response when nothing changes any more; the depth in it may be a second older than the rest.
+async fn until_stable(server: &Radixscope) -> Value {
     let mut same_since = (Value::Null, Instant::now());
     wait::until("nothing changes any more", async || {
         let now = server.cluster().await;
         if now["digest"] != same_since.0["digest"] {
             same_since = (now.clone(), Instant::now());
         }
-        let is_settled = same_since.1.elapsed() > Duration::from_secs(1);
-        wait::expect(is_settled, || "still changing".to_owned()).map(|()| now)
+        let is_stable = same_since.1.elapsed() > Duration::from_secs(1);
+        wait::expect(is_stable, || "still changing".to_owned()).map(|()| now)
     })
     .await
 }
@@ -80,7 +80,7 @@ async fn it_adds_up_while_it_runs() {
 }
 
 #[tokio::test]
-async fn what_it_publishes_over_nats_is_heard_by_another_server() {
+async fn what_it_publishes_over_nats_is_received_by_another_server() {
     let nats = Nats::start().await;
     let server = Radixscope::serve(&nats.url()).await;
     server.until_ready().await;
@@ -90,7 +90,7 @@ async fn what_it_publishes_over_nats_is_heard_by_another_server() {
     // The same simulation, served from inside.
     let inside = Radixscope::start(["demo", "--warm-up", "30", "--speed", "0.000001"]).await;
     inside.until_source_is("live").await;
-    let inside = settled(&inside).await;
+    let inside = until_stable(&inside).await;
     let received_count = server
         .until_cluster("as much is received over NATS as was simulated", |cluster| {
             let total = |c: &Value| sum(c["workers"].as_array().unwrap(), "stored_total");
@@ -114,9 +114,9 @@ async fn what_is_recorded_outlives_a_kill_and_is_replayed_checked_and_exported()
     let path = folder.path().to_str().unwrap();
     let mut server =
         Radixscope::start(["demo", "--warm-up", "60", "--speed", "0.000001", "--record", path]).await;
-    let cluster = settled(&server).await;
+    let cluster = until_stable(&server).await;
     let bytes = |cluster: &Value| cluster["recording"]["bytes"].as_u64().unwrap();
-    // A row a second is written with everything before it: the second time after now, all that is settled is on the disk.
+    // A row a second is written with everything before it: the second time after now, all that is final is on the disk.
     let mut last = bytes(&cluster);
     for _ in 0..2 {
         let grown = server.until_cluster("more is written", |now| {

@@ -195,7 +195,7 @@ async fn sources_says_what_is_there_and_how_to_see_it() {
     }
     let (code, text, json) = sources(&["--discovery", &etcd.url()]);
     assert_eq!(code, Some(1), "its publishers cannot be reached: {text}");
-    for words in [
+    for expected in [
         "dynamo/backend: 2 workers, model models/tiny-llama, blocks of 16 tokens, 1,600 blocks each",
         "Request plane  TCP, MessagePack",
         "Event plane    ZeroMQ, a socket for each publisher",
@@ -203,7 +203,7 @@ async fn sources_says_what_is_there_and_how_to_see_it() {
         "2 workers answer block queries",
         &format!("radixscope serve --discovery {}", etcd.url()),
     ] {
-        assert!(text.contains(words), "{words:?} is not in:\n{text}");
+        assert!(text.contains(expected), "{expected:?} is not in:\n{text}");
     }
     assert_eq!(json["pools"][0]["workers"], 2, "{json}");
     assert_eq!(json["topics"][0]["is_received"], false, "{json}");

@@ -80,8 +80,8 @@ async fn large_keys_of_others_in_etcd_are_skipped_and_named() {
     }
     let server = serve(&etcd.url()).await;
     until_workers(&server, &[(WORKER, None)]).await;
-    let words = ": 5 Dynamo entries";
-    let cluster = until_status(&server, "live", words).await;
+    let text = ": 5 Dynamo entries";
+    let cluster = until_status(&server, "live", text).await;
     let skipped = "45 keys skipped, the first: v1/mdc/aa/00 (1.4 MB, more than 64 KiB).";
     assert!(cluster["sources"][0]["detail"].as_str().expect("words").ends_with(skipped), "{cluster}");
     until_too_large(&server, 45).await;

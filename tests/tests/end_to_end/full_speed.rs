@@ -35,8 +35,8 @@ fn write_log(name: &str, folder: &Path) {
 }
 
 /// The decisions with what is in their recording, by time and request; their sums last.
-fn figures(answer: &Value) -> Vec<String> {
-    let mut decisions = answer["decisions"].as_array().expect("decisions").clone();
+fn figures(response: &Value) -> Vec<String> {
+    let mut decisions = response["decisions"].as_array().expect("decisions").clone();
     for decision in decisions.iter_mut().filter_map(Value::as_object_mut) {
         decision.retain(|name, _| !BY_ARRIVAL.contains(&name.as_str()));
         // In the order in which workers were seen first.
@@ -46,7 +46,7 @@ fn figures(answer: &Value) -> Vec<String> {
     }
     let mut figures: Vec<String> = decisions.iter().map(Value::to_string).collect();
     figures.sort();
-    let mut totals = answer["totals"].clone();
+    let mut totals = response["totals"].clone();
     if let Some(mean) = totals["mean_hit_rate"].as_f64() {
         // Shares are added in the order of arrival, on which the last digit of their sum depends.
         totals["mean_hit_rate"] = format!("{mean:.12}").into();
@@ -80,12 +80,12 @@ async fn replayed(name: &'static str, log: Log, expected: Option<&[String]>) -> 
         write_log(name, folder.path());
     }
     wait::until(&format!("the decisions of {name} agree"), async || {
-        let answer = server.json("/api/v1/decisions?limit=10000").await;
-        let agreement = Agreement::of(&counted, &answer, Given::default());
+        let response = server.json("/api/v1/decisions?limit=10000").await;
+        let agreement = Agreement::of(&counted, &response, Given::default());
         if !agreement.is_whole() {
             return Err(format!("{:?}", agreement.differences));
         }
-        let figures = figures(&answer);
+        let figures = figures(&response);
         let expected = expected.unwrap_or(&figures);
         let new: Vec<&String> = figures.iter().filter(|of| !expected.contains(of)).collect();
         let missing: Vec<&String> = expected.iter().filter(|of| !figures.contains(of)).collect();

@@ -6,7 +6,7 @@ use radixscope_tests::discovery::{Folder, Registered, event_channel};
 use radixscope_tests::fake_worker::Script;
 use radixscope_tests::kubernetes::Kubernetes;
 use radixscope_tests::nats::{Access, Nats, Options};
-use radixscope_tests::one_worker::{Deployment, PUBLISHER, WORKER, answer, stored, tree};
+use radixscope_tests::one_worker::{Deployment, PUBLISHER, WORKER, response, stored, tree};
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::{paths, wait};
 use serde_json::{Value, json};
@@ -49,12 +49,12 @@ async fn until_refused(server: &Radixscope, what: &str, why: &str) -> String {
             })
         })
         .await;
-    let (_, words) = refused(&cluster, what, why).expect("it was there");
-    let answer = server.get("/metrics").await;
-    let metrics = answer.text();
+    let (_, text) = refused(&cluster, what, why).expect("it was there");
+    let response = server.get("/metrics").await;
+    let metrics = response.text();
     let sample = format!("radixscope_refused_total{{what=\"{what}\",why=\"{why}\"}} ");
     assert!(metrics.contains(&sample), "{metrics}");
-    words
+    text
 }
 
 /// Somebody else's service: what it is sent, and what it answers.
@@ -82,13 +82,13 @@ async fn bystander(reply: &'static [u8]) -> (u16, Arc<Mutex<Vec<u8>>>) {
 #[tokio::test]
 async fn an_entry_with_a_subject_of_nats_itself_makes_no_request() {
     for subject in ["$KV.cfg.limit", "$JS.API.STREAM.PURGE.KV_cfg"] {
-        let mut deployment = Deployment::start(|call| answer(call, &tree(&[], LAST))).await;
+        let mut deployment = Deployment::start(|call| response(call, &tree(&[], LAST))).await;
         deployment.nats.make_bucket("cfg").await;
         deployment.keep(leading_to(&json!({"nats_tcp": subject})));
         let server = deployment.attach(&[]).await;
         deployment.publish(&[stored(LAST + 1, Some(5), [6])]).await;
-        let words = until_refused(&server, "tree_query", "not_dynamo").await;
-        assert!(words.contains(subject), "{words}");
+        let text = until_refused(&server, "tree_query", "not_dynamo").await;
+        assert!(text.contains(subject), "{text}");
         assert_eq!(deployment.nats.bucket("cfg").await, (1, 1), "nothing was written or deleted");
     }
 }
@@ -96,13 +96,13 @@ async fn an_entry_with_a_subject_of_nats_itself_makes_no_request() {
 #[tokio::test]
 async fn an_entry_with_a_path_of_another_protocol_makes_no_connection() {
     for path in ["\r\nGET /latest/meta-data HTTP/1.1\r\nHost: x\r\n\r\n", "\r\nSET pwned 1\r\n"] {
-        let mut deployment = Deployment::start(|call| answer(call, &tree(&[], LAST))).await;
+        let mut deployment = Deployment::start(|call| response(call, &tree(&[], LAST))).await;
         let (port, received) = bystander(b"").await;
         deployment.keep(leading_to(&json!({"tcp": format!("127.0.0.1:{port}/{path}")})));
         let server = deployment.attach(&[]).await;
         deployment.publish(&[stored(LAST + 1, Some(5), [6])]).await;
-        let words = until_refused(&server, "tree_query", "not_dynamo").await;
-        assert!(words.contains("the path"), "{words}");
+        let text = until_refused(&server, "tree_query", "not_dynamo").await;
+        assert!(text.contains("the path"), "{text}");
         assert!(received.lock().expect("no test panicked with it").is_empty());
     }
 }
@@ -116,7 +116,7 @@ async fn of_a_reply_that_is_none_of_dynamos_only_length_and_kind_are_shown() {
         // As long as it says, and none of Dynamo's texts.
         (b"\0\0\0\x0bAKIAEXAMPLE", "a 15-byte reply"),
     ] {
-        let mut deployment = Deployment::start(|call| answer(call, &tree(&[], LAST))).await;
+        let mut deployment = Deployment::start(|call| response(call, &tree(&[], LAST))).await;
         let (port, received) = bystander(reply).await;
         let path = format!("{WORKER:x}/dynamo/backend/worker_kv_query_source_{PUBLISHER:x}");
         deployment.keep(leading_to(&json!({"tcp": format!("127.0.0.1:{port}/{path}")})));
@@ -125,8 +125,8 @@ async fn of_a_reply_that_is_none_of_dynamos_only_length_and_kind_are_shown() {
         let cluster = server
             .until_cluster("the reply is named", |cluster| {
                 let message = cluster["workers"][0]["knowledge"]["message"].as_str().unwrap_or_default();
-                let words = format!("{kind} that is no Dynamo response");
-                wait::expect(message.contains(&words), || cluster["workers"].to_string())
+                let text = format!("{kind} that is no Dynamo response");
+                wait::expect(message.contains(&text), || cluster["workers"].to_string())
             })
             .await;
         let everything = format!(
@@ -162,8 +162,8 @@ async fn an_entry_of_elsewhere_reaches_this_machine_only_if_the_operator_says_so
         Registered { worker_id: WORKER, publisher_id: PUBLISHER, zmq_port: port, tcp_port: port };
     let entries = registered.entries();
     let (_api, server) = in_kubernetes(&entries, &[]).await;
-    let words = until_refused(&server, "zmq_connection", "loopback_address").await;
-    assert!(words.contains("127.0.0.1") && words.contains("--allow-target"), "{words}");
+    let text = until_refused(&server, "zmq_connection", "loopback_address").await;
+    assert!(text.contains("127.0.0.1") && text.contains("--allow-target"), "{text}");
     server
         .until_cluster("its source names it", |cluster| {
             let sources = cluster["sources"].as_array().expect("sources");
@@ -192,8 +192,8 @@ async fn links_and_metadata_are_not_connected_to_although_discovery_is_here() {
         folder.put(&key, &value);
     }
     let server = Radixscope::start(["serve", "--discovery", &folder.url()]).await;
-    let words = until_refused(&server, "zmq_connection", "link_local_address").await;
-    assert!(words.contains("named by discovery"), "{words}");
+    let text = until_refused(&server, "zmq_connection", "link_local_address").await;
+    assert!(text.contains("named by discovery"), "{text}");
     until_refused(&server, "zmq_connection", "metadata_address").await;
 }
 
@@ -281,8 +281,8 @@ fn grants(file: &str) -> Vec<(usize, String)> {
 
 /// The file without one of its lines.
 fn without(file: &str, left_out: usize) -> String {
-    let kept = file.lines().enumerate().filter(|(at, _)| *at != left_out).map(|(_, line)| line);
-    kept.collect::<Vec<_>>().join("\n")
+    let retained = file.lines().enumerate().filter(|(at, _)| *at != left_out).map(|(_, line)| line);
+    retained.collect::<Vec<_>>().join("\n")
 }
 
 const STREAM: &str = "namespace-dynamo-component-backend-kv-events";
@@ -290,7 +290,7 @@ const STREAM: &str = "namespace-dynamo-component-backend-kv-events";
 /// A deployment on a NATS server that asks for rights: a stream with an event, and a worker that is queried over NATS.
 async fn restricted(permissions: Vec<String>) -> (Nats, Deployment) {
     let mut deployment =
-        Deployment::start(|call| answer(call, &tree(&[stored(0, None, 1..=6)], LAST + 1))).await;
+        Deployment::start(|call| response(call, &tree(&[stored(0, None, 1..=6)], LAST + 1))).await;
     let nats = Nats::with(Options { access: Access::Each(permissions), ..Options::default() }).await;
     let client = nats.client().await;
     let jetstream = nats.jetstream().await;
@@ -345,8 +345,8 @@ async fn with_the_permission_file_everything_works_and_nothing_is_denied() {
     let server = serve_as(&nats, &deployment, 0).await;
     server
         .until_cluster("NATS is read", |cluster| {
-            let (state, words) = connection(cluster);
-            wait::expect(state == "live" && words.contains("history read"), || words)
+            let (state, text) = connection(cluster);
+            wait::expect(state == "live" && text.contains("history read"), || text)
         })
         .await;
     deployment.publish(&[stored(LAST + 1, Some(5), [6])]).await;
@@ -358,8 +358,8 @@ async fn with_the_permission_file_everything_works_and_nothing_is_denied() {
             wait::expect(is_so, || format!("{} {}", cluster["workers"], cluster["sources"]))
         })
         .await;
-    let (_, words) = connection(&cluster);
-    assert!(!words.contains("lacks") && !words.contains("denies"), "{words}");
+    let (_, text) = connection(&cluster);
+    assert!(!text.contains("lacks") && !text.contains("denies"), "{text}");
     assert!(!deployment.worker.calls().is_empty(), "the worker was queried over NATS");
     for (_, subject, _) in PROBES {
         probe(&deployment, subject).await;
@@ -396,9 +396,9 @@ async fn without_one_line_of_the_permission_file_its_data_stops_and_the_missing_
         let mut publishes = 0_u64;
         wait::until(&format!("{subject} is named as missing"), async || {
             let cluster = server.cluster().await;
-            let (state, words) = connection(&cluster);
+            let (state, text) = connection(&cluster);
             let (_, known) = blocks(&cluster, WORKER);
-            let reported = format!("{state}: {words} {known}");
+            let reported = format!("{state}: {text} {known}");
             // An event that is received has the worker queried.
             publishes += 1;
             if publishes % 25 == 1 && subject.as_str() == "dynamo_backend.*" {

@@ -3,9 +3,9 @@
 use futures_util::StreamExt;
 use radixscope_tests::capture::{self, Capture};
 use radixscope_tests::figures::{by_id, number, sum};
-use radixscope_tests::grown::{Change, Grown, SUBJECT, Wire, worker_id};
 use radixscope_tests::nats::{Access, Nats, Options};
 use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::synthetic_tree::{Change, SUBJECT, SyntheticTree, Wire, worker_id};
 use radixscope_tests::{replay, wait};
 
 #[tokio::test]
@@ -52,15 +52,15 @@ fn captures_with_a_stream_are_those_of_the_jetstream_line() {
 async fn what_a_router_pulls_comes_by_again_where_somebody_listens_to_everything() {
     let nats = Nats::start().await;
     let jetstream = nats.jetstream().await;
-    let (kept, _) = Capture::load("0.9.1-log-jsonl-info").split_by_stream();
-    let kept = &kept[..50];
-    let streams = replay::create_streams(&jetstream, kept).await;
-    replay::publish_kept(&jetstream, kept).await;
+    let (retained, _) = Capture::load("0.9.1-log-jsonl-info").split_by_stream();
+    let retained = &retained[..50];
+    let streams = replay::create_streams(&jetstream, retained).await;
+    replay::publish_retained(&jetstream, retained).await;
     let client = nats.client().await;
     let mut everything = client.subscribe(">").await.unwrap();
     client.flush().await.unwrap();
-    replay::pull_like_a_router(&jetstream, &streams[0], "4242", kept.len()).await;
-    for sent in kept {
+    replay::pull_like_a_router(&jetstream, &streams[0], "4242", retained.len()).await;
+    for sent in retained {
         let copy = wait::within("a copy comes by", async {
             loop {
                 let message = everything.next().await.unwrap();
@@ -77,15 +77,15 @@ async fn what_a_router_pulls_comes_by_again_where_somebody_listens_to_everything
 }
 
 #[tokio::test]
-async fn a_grown_tree_is_heard_to_the_last_block_and_goes_on() {
+async fn a_synthetic_tree_is_received_to_the_last_block_and_goes_on() {
     let nats = Nats::start().await;
     let server = Radixscope::serve(&nats.url()).await;
     server.until_ready().await;
     let client = nats.client().await;
-    let (mut grown, mut wire) = (Grown::new(20_000, 3, 1), Wire::new(3));
+    let (mut tree, mut wire) = (SyntheticTree::new(20_000, 3, 1), Wire::new(3));
     let (mut stored, mut removed, mut messages) = (0, 0, 0);
-    let events: Vec<_> = grown.by_ref().collect();
-    let live: Vec<_> = std::iter::repeat_with(|| grown.live()).take(2_000).collect();
+    let events: Vec<_> = tree.by_ref().collect();
+    let live: Vec<_> = std::iter::repeat_with(|| tree.live()).take(2_000).collect();
     for event in events.into_iter().chain(live) {
         match &event.change {
             Change::Stored { blocks, .. } => stored += blocks.len() as u64,

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use hyper::Method;
 use radixscope_tests::capture::Capture;
 use radixscope_tests::figures::number;
-use radixscope_tests::http::{Answer, Http};
+use radixscope_tests::http::{Http, HttpResponse};
 use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::{metrics, replay, wait};
@@ -44,7 +44,7 @@ fn has(value: &Value, names: &str) {
 }
 
 #[tokio::test]
-async fn answers_have_the_promised_shape_and_ids_are_strings() {
+async fn responses_have_the_promised_shape_and_ids_are_strings() {
     let server = demo(&[]).await;
     let cluster = server.cluster().await;
     has(&cluster, "seq at_ms digest sources workers processes routers tree");
@@ -74,8 +74,8 @@ async fn answers_have_the_promised_shape_and_ids_are_strings() {
         &decision["candidates"][0],
         "worker_id dp_rank overlap_blocks prefill_blocks decode_blocks cost probability selected",
     );
-    for answer in [&cluster, &tree, &decisions] {
-        check_numbers(answer, "$");
+    for response in [&cluster, &tree, &decisions] {
+        check_numbers(response, "$");
     }
     for id in [
         &cluster["digest"],
@@ -92,16 +92,16 @@ async fn answers_have_the_promised_shape_and_ids_are_strings() {
 #[tokio::test]
 async fn findings_and_latency_have_the_promised_shape() {
     let server = demo(&["--fault", "no-events"]).await;
-    let found = |answer: &Value| {
-        let all = answer["findings"].as_array().expect("findings");
-        all.iter().find(|finding| finding["code"] == "no_events").cloned().ok_or_else(|| answer.to_string())
+    let found = |response: &Value| {
+        let all = response["findings"].as_array().expect("findings");
+        all.iter().find(|finding| finding["code"] == "no_events").cloned().ok_or_else(|| response.to_string())
     };
-    let (answer, finding) = wait::until("the fault is found", async || {
-        let answer = server.json("/api/v1/findings").await;
-        found(&answer).map(|finding| (answer, finding))
+    let (response, finding) = wait::until("the fault is found", async || {
+        let response = server.json("/api/v1/findings").await;
+        found(&response).map(|finding| (response, finding))
     })
     .await;
-    has(&answer, "seq at_ms findings checked");
+    has(&response, "seq at_ms findings checked");
     let finding = &finding;
     has(
         finding,
@@ -110,9 +110,9 @@ async fn findings_and_latency_have_the_promised_shape() {
     has(&finding["evidence"][0], "label value unit");
     has(&finding["fix"][0], "text setting value");
     has(&finding["workers"][0], "worker_id dp_rank");
-    has(&answer["checked"][0], "code subject status missing");
+    has(&response["checked"][0], "code subject status missing");
     assert!(finding["workers"][0]["worker_id"].as_str().is_some_and(|id| id.parse::<u64>().is_ok()));
-    check_numbers(&answer, "$");
+    check_numbers(&response, "$");
     let samples = metrics::parse(server.get("/metrics").await.text()).expect("our own figures");
     let labels = [("code", finding["code"].as_str().unwrap())];
     assert_eq!(metrics::value(&samples, "radixscope_findings", &labels), Some(1.0));
@@ -123,7 +123,7 @@ async fn findings_and_latency_have_the_promised_shape() {
 }
 
 #[tokio::test]
-async fn every_answer_has_the_same_capacity_and_block_size_of_a_worker() {
+async fn every_response_has_the_same_capacity_and_block_size_of_a_worker() {
     let server = demo(&[]).await;
     let (cluster, memory) = (server.cluster().await, server.json("/api/v1/memory").await);
     let size = &memory["workers"][0]["block_size_tokens"];
@@ -157,7 +157,7 @@ fn blocks_of_worker(rows: &Value, worker: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn the_tree_holds_exactly_the_blocks_that_the_workers_are_said_to_hold() {
+async fn the_tree_holds_exactly_the_blocks_that_the_workers_are_reported_to_hold() {
     let server = demo(&["--speed", "0.000001"]).await;
     let cluster = server.cluster().await;
     let tree = server.json("/api/v1/tree?limit=100000&depth=120").await;
@@ -173,9 +173,9 @@ async fn the_tree_holds_exactly_the_blocks_that_the_workers_are_said_to_hold() {
     assert_eq!((&below["root"], &below["rows"][0]["block_hash"]), (&root.into(), &root.into()));
 }
 
-fn is_error(answer: &Answer, status: u16, code: &str) {
-    assert_eq!(answer.status, status, "{}", answer.text());
-    let body = answer.json();
+fn is_error(response: &HttpResponse, status: u16, code: &str) {
+    assert_eq!(response.status, status, "{}", response.text());
+    let body = response.json();
     assert_eq!(body["error"]["code"], code, "{body}");
     let message = body["error"]["message"].as_str().unwrap();
     assert!(message.len() > 10 && !message.ends_with('!'), "{message}");
@@ -212,11 +212,11 @@ async fn errors_say_what_is_wrong_in_one_form() {
     let refused = http.send(Method::DELETE, &server.url("/api/v1/cluster"), &[], Vec::new()).await.unwrap();
     is_error(&refused, 405, "method_not_allowed");
     let long = format!("/api/v1/tree?root={}", "9".repeat(5000));
-    let answer = server.get(&long).await;
+    let response = server.get(&long).await;
     assert!(
-        answer.status == 400 && answer.body.len() < 1000,
+        response.status == 400 && response.body.len() < 1000,
         "a long value is not sent back: {}",
-        answer.text()
+        response.text()
     );
 }
 
@@ -229,7 +229,7 @@ fn directive<'p>(policy: &'p str, name: &str) -> &'p str {
 }
 
 #[tokio::test]
-async fn the_page_lets_nothing_run_but_its_own_scripts_and_may_be_framed_as_told() {
+async fn the_page_lets_nothing_run_but_its_own_scripts_and_may_be_framed_as_stated() {
     let grafana = "'self' https://grafana.example.org";
     for (flags, ancestors) in [(&[][..], "'self'"), (&["--frame-ancestors", grafana][..], grafana)] {
         let server = demo(flags).await;
@@ -245,13 +245,13 @@ async fn the_page_lets_nothing_run_but_its_own_scripts_and_may_be_framed_as_told
         assert_eq!(directive(policy, "connect-src"), "'self'");
         assert_eq!(directive(policy, "frame-ancestors"), ancestors);
         for path in ["/", "/api/v1/cluster", "/healthz", "/metrics", "/nothing"] {
-            let answer = server.get(path).await;
+            let response = server.get(path).await;
             assert_eq!(
-                answer.header("x-frame-options"),
+                response.header("x-frame-options"),
                 "",
                 "{path}: it would forbid what frame-ancestors allows"
             );
-            assert_eq!(answer.header("x-content-type-options"), "nosniff", "{path}");
+            assert_eq!(response.header("x-content-type-options"), "nosniff", "{path}");
         }
     }
 }
@@ -308,7 +308,7 @@ async fn files_with_a_hash_in_their_name_are_kept_for_ever_and_sent_compressed()
 }
 
 #[tokio::test]
-async fn files_without_a_hash_in_their_name_are_asked_for_again_and_sent_once() {
+async fn files_without_a_hash_in_their_name_are_requested_again_and_sent_once() {
     let server = demo(&[]).await;
     let http = Http::default();
     for file in [
@@ -320,9 +320,9 @@ async fn files_without_a_hash_in_their_name_are_asked_for_again_and_sent_once() 
         "tokenizer_loader.js",
     ] {
         let url = server.url(&format!("/{file}"));
-        let answer = http.get(&url).await.unwrap();
-        assert_eq!((answer.status, answer.header("cache-control")), (200, "no-cache"), "{file}");
-        let known = [("if-none-match", answer.header("etag"))];
+        let response = http.get(&url).await.unwrap();
+        assert_eq!((response.status, response.header("cache-control")), (200, "no-cache"), "{file}");
+        let known = [("if-none-match", response.header("etag"))];
         let again = http.send(Method::GET, &url, &known, Vec::new()).await.unwrap();
         assert_eq!((again.status, again.body.len()), (304, 0), "{file}");
     }
@@ -335,8 +335,8 @@ async fn below_a_base_path_everything_is_found_with_and_without_it() {
     let at = |path: &str| format!("{}{path}", server.origin());
     for prefix in ["/tools/radix", ""] {
         for path in ["/", "/healthz", "/readyz", "/metrics", "/api/v1/cluster"] {
-            let answer = http.get(&at(&format!("{prefix}{path}"))).await.unwrap();
-            assert_eq!(answer.status, 200, "{prefix}{path}");
+            let response = http.get(&at(&format!("{prefix}{path}"))).await.unwrap();
+            assert_eq!(response.status, 200, "{prefix}{path}");
         }
     }
     for path in ["/tools/radix", "/tools/radix/", "/"] {
@@ -368,7 +368,7 @@ async fn open_socket(server: &Radixscope, origin: Option<&str>) -> Result<(), u1
     }
     match tokio_tungstenite::connect_async(request).await {
         Ok(_) => Ok(()),
-        Err(tungstenite::Error::Http(answer)) => Err(answer.status().as_u16()),
+        Err(tungstenite::Error::Http(response)) => Err(response.status().as_u16()),
         Err(error) => panic!("{error}"),
     }
 }
@@ -397,20 +397,20 @@ async fn metrics_can_be_read_by_prometheus_and_agree_with_the_api() {
     let capture = Capture::load("0.9.1-log-jsonl-info");
     replay::publish(&nats.client().await, &capture.messages).await;
     let cluster = server.until_quiet(capture.publications() as u64).await;
-    let answer =
+    let response =
         server.get_with("/metrics", &[("accept", "application/openmetrics-text;version=1.0.0")]).await;
     assert!(
-        answer.header("content-type").starts_with("application/openmetrics-text"),
+        response.header("content-type").starts_with("application/openmetrics-text"),
         "{:?}",
-        answer.headers
+        response.headers
     );
     let classic = server.get("/metrics").await;
     assert!(classic.header("content-type").starts_with("text/plain; version=0.0.4"), "{:?}", classic.headers);
     let names = |text: &str| -> BTreeSet<String> {
         metrics::parse(text).unwrap_or_else(|e| panic!("{e}:\n{text}")).into_iter().map(|s| s.name).collect()
     };
-    assert_eq!(names(classic.text()), names(answer.text()), "both forms have the same samples");
-    let samples = metrics::parse(answer.text()).unwrap_or_else(|e| panic!("{e}:\n{}", answer.text()));
+    assert_eq!(names(classic.text()), names(response.text()), "both forms have the same samples");
+    let samples = metrics::parse(response.text()).unwrap_or_else(|e| panic!("{e}:\n{}", response.text()));
     let value = |name: &str, labels: &[(&str, &str)]| metrics::value(&samples, name, labels);
     for worker in cluster["workers"].as_array().unwrap() {
         let id = [("worker_id", worker["worker_id"].as_str().unwrap())];

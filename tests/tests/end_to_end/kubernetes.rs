@@ -108,7 +108,7 @@ async fn broken_watches_and_expired_versions_let_nobody_go() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_read_is_said_in_words() {
+async fn what_may_not_be_read_is_reported() {
     let api = Kubernetes::start().await;
     start_pod(&api, FIRST);
     let forbidden = |resource: &str| {
@@ -118,8 +118,8 @@ async fn what_may_not_be_read_is_said_in_words() {
     };
     api.refuse("dynamoworkermetadatas?limit", 403, &forbidden("dynamoworkermetadatas.nvidia.com"));
     let server = serve(&api).await;
-    let words = "may not list dynamoworkermetadatas of nvidia.com in the namespace dynamo-system (403)";
-    let cluster = until_status(&server, "refused", words).await;
+    let text = "may not list dynamoworkermetadatas of nvidia.com in the namespace dynamo-system (403)";
+    let cluster = until_status(&server, "refused", text).await;
     let detail = cluster["sources"][0]["detail"].as_str().expect("words");
     assert!(detail.contains("component kubernetes-discovery") && detail.contains("cannot"), "{detail}");
     // The next attempt may do: no restart is needed.
@@ -176,8 +176,8 @@ async fn a_token_is_read_again_and_never_shown() {
     api.cut();
     until_status(&server, "refused", "automountServiceAccountToken").await;
     for path in ["/api/v1/cluster", "/metrics", "/readyz"] {
-        let answer = server.get(path).await;
-        assert!(!answer.text().contains("HUNTER2"), "{path}: {}", answer.text());
+        let response = server.get(path).await;
+        assert!(!response.text().contains("HUNTER2"), "{path}: {}", response.text());
     }
     assert!(!server.process().output().contains("HUNTER2"), "{}", server.process().output());
 }
@@ -198,7 +198,7 @@ async fn more_pods_than_a_page_are_all_read() {
 }
 
 #[tokio::test]
-async fn hostile_resources_are_counted_and_said() {
+async fn hostile_resources_are_counted_and_reported() {
     let api = Kubernetes::start().await;
     start_pod(&api, FIRST);
     let server = serve(&api).await;
@@ -260,13 +260,13 @@ async fn sources_prints_the_command_and_says_what_is_missing() {
         start_pod(&api, worker);
     }
     let (_, text) = run("sources", &["--discovery", &api.url()], &[]);
-    for words in [
+    for expected in [
         "dynamo/backend: 2 workers, model models/tiny-llama, blocks of 16 tokens, 1,600 blocks each",
         "discovery/kubernetes:dynamo-system: Kubernetes namespace dynamo-system: 10 Dynamo entries",
         "Event plane    ZeroMQ, a socket for each publisher",
         &format!("radixscope serve --discovery {}", api.url()),
     ] {
-        assert!(text.contains(words), "{words:?} is not in:\n{text}");
+        assert!(text.contains(expected), "{expected:?} is not in:\n{text}");
     }
     let (code, text) = run("check", &["--discovery", &api.url(), "--output", "json", "--for", "1s"], &[]);
     let is_connected = r#""Links to all configured sources",

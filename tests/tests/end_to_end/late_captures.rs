@@ -58,7 +58,7 @@ async fn over_nats(attaching: Attaching, requests: bool) {
     let cluster = truth::agrees(&server, deployment.truth(), &[]).await;
     let nats = source(&cluster, "nats");
     assert_eq!((losses(nats), &nats["rejected"], &nats["dropped"]), ((0, 0), &json!([]), &json!(0)));
-    let asked = deployment.asked();
+    let asked = deployment.queried();
     assert_eq!(asked.len(), 3, "each worker is asked once: {asked:?}");
     assert!(asked.iter().all(|(_, start)| start.is_none()), "for all its blocks: {asked:?}");
     finds_nothing_else(&server).await;
@@ -94,8 +94,8 @@ async fn lossy(attaching: Attaching, kind: &str, left: &[u64]) {
         })
         .await;
     assert_eq!(source(&cluster, kind)["missed_at_least"], false);
-    let ranges = deployment.asked().iter().filter(|(_, start)| start.is_some()).count();
-    assert!(ranges > 10, "{:?}", deployment.asked());
+    let ranges = deployment.queried().iter().filter(|(_, start)| start.is_some()).count();
+    assert!(ranges > 10, "{:?}", deployment.queried());
     finds_nothing_else(&server).await;
 }
 
@@ -118,7 +118,7 @@ async fn over_zmq(attaching: Attaching) -> Value {
     let cluster = truth::agrees(&server, deployment.truth(), &[]).await;
     let zmq = source(&cluster, "zmq");
     assert_eq!((losses(zmq), &zmq["rejected"], &zmq["dropped"]), ((0, 0), &json!([]), &json!(0)));
-    let asked = deployment.asked();
+    let asked = deployment.queried();
     assert!(asked.len() <= 3 && asked.iter().all(|(_, start)| start.is_none()), "at most once: {asked:?}");
     finds_nothing_else(&server).await;
     cluster

@@ -20,7 +20,7 @@ fn recorded(capture: &str) -> Vec<String> {
 
 /// Lines about routing, counted by their words.
 fn about_routing(lines: &[String]) -> u64 {
-    let words = [
+    let text = [
         "Formula for worker_id",
         "Multiple workers tied",
         "Selected worker",
@@ -28,7 +28,7 @@ fn about_routing(lines: &[String]) -> u64 {
         "using JetStream",
         "Runtime shutdown initiated",
     ];
-    lines.iter().filter(|line| words.iter().any(|word| line.contains(word))).count() as u64
+    lines.iter().filter(|line| text.iter().any(|word| line.contains(word))).count() as u64
 }
 
 fn append(path: &Path, text: impl AsRef<[u8]>) {
@@ -43,11 +43,11 @@ fn log<'c>(cluster: &'c Value, name: &str) -> &'c Value {
 }
 
 /// Waits until a log is in a state, with words and so many lines handed over.
-async fn until(server: &Radixscope, name: &str, state: &str, words: &str, received: u64) -> Value {
-    let what = format!("{name} is {state}, {words:?}, {received} lines");
+async fn until(server: &Radixscope, name: &str, state: &str, expected: &str, received: u64) -> Value {
+    let what = format!("{name} is {state}, {expected:?}, {received} lines");
     let look = |cluster: &Value| {
         let source = log(cluster, name);
-        let says = source["detail"].as_str().is_some_and(|detail| detail.contains(words));
+        let says = source["detail"].as_str().is_some_and(|detail| detail.contains(expected));
         let is_there = source["state"] == state && says && source["received"] == received;
         wait::expect(is_there, || source.to_string())
     };
@@ -101,7 +101,7 @@ async fn a_file_is_waited_for_read_followed_and_found_again_when_it_is_rotated()
 }
 
 #[tokio::test]
-async fn what_cannot_be_followed_is_said_and_tried_again() {
+async fn what_cannot_be_followed_is_reported_and_tried_again() {
     let (folder, name) = (Folder::new(), "log/frontend.log");
     create_dir(folder.log()).expect("a folder in the log's place");
     let server = folder.server().await;
@@ -143,8 +143,8 @@ async fn standard_input_is_read_to_its_end() {
     let read = lines.len();
     let passed = about_routing(&lines);
     tokio::task::spawn_blocking(move || writer.write_all(text.as_bytes())).await.unwrap().unwrap();
-    let words = format!("{read} lines read, {passed} of them about routing");
-    until(&server, "log/pod-0", "ended", &words, passed).await;
+    let expected = format!("{read} lines read, {passed} of them about routing");
+    until(&server, "log/pod-0", "ended", &expected, passed).await;
 }
 
 #[test]

@@ -11,7 +11,7 @@ use radixscope_tests::{replay, wait};
 use serde_json::Value;
 
 /// Replays a capture and compares the figures.
-async fn hears(nats: &Nats, server: &Radixscope, name: &'static str) -> Value {
+async fn until_receiving(nats: &Nats, server: &Radixscope, name: &'static str) -> Value {
     server.until_ready().await;
     let capture = Capture::load(name);
     replay::publish(&nats.client().await, &capture.messages).await;
@@ -22,9 +22,9 @@ async fn hears(nats: &Nats, server: &Radixscope, name: &'static str) -> Value {
 
 async fn until_refused(server: &Radixscope) -> String {
     server.until_source_is("refused").await;
-    let answer = server.get("/readyz").await;
-    assert_eq!(answer.status, 503);
-    let detail = answer.json()["sources"][0]["detail"].as_str().unwrap().to_owned();
+    let response = server.get("/readyz").await;
+    assert_eq!(response.status, 503);
+    let detail = response.json()["sources"][0]["detail"].as_str().unwrap().to_owned();
     assert!(detail.len() > 20, "in words: {detail}");
     detail
 }
@@ -36,24 +36,24 @@ async fn absent_at_the_start_and_there_later() {
     let server = Radixscope::serve(&nats.url()).await;
     let cluster = server.until_source_is("connecting").await;
     assert!(!cluster["sources"][0]["detail"].as_str().unwrap().is_empty());
-    let answer = server.get("/readyz").await;
-    assert_eq!(answer.status, 503, "{}", answer.text());
+    let response = server.get("/readyz").await;
+    assert_eq!(response.status, 503, "{}", response.text());
     assert_eq!(server.get("/healthz").await.status, 200, "not ready, but alive");
     nats.start_again().await;
-    hears(&nats, &server, "0.9.1-log-jsonl-info").await;
+    until_receiving(&nats, &server, "0.9.1-log-jsonl-info").await;
 }
 
 #[tokio::test]
 async fn what_a_stream_kept_while_we_were_away_is_not_lost() {
     let mut nats = Nats::start().await;
     let capture = Capture::load("0.9.1-healthy-vllm");
-    let (kept, rest) = capture.split_by_stream();
+    let (retained, rest) = capture.split_by_stream();
     let jetstream = nats.jetstream().await;
-    let streams = replay::create_streams(&jetstream, &kept).await;
+    let streams = replay::create_streams(&jetstream, &retained).await;
     let server = Radixscope::serve(&nats.url()).await;
     server.until_ready().await;
-    let thirds: Vec<_> = kept.chunks(kept.len().div_ceil(3)).collect();
-    replay::publish_kept(&jetstream, thirds[0]).await;
+    let thirds: Vec<_> = retained.chunks(retained.len().div_ceil(3)).collect();
+    replay::publish_retained(&jetstream, thirds[0]).await;
     server
         .until_cluster("the first third is in", |cluster| {
             let stored = figures::sum(cluster["workers"].as_array().unwrap(), "stored_total");
@@ -65,8 +65,8 @@ async fn what_a_stream_kept_while_we_were_away_is_not_lost() {
     server.until_source_is("connecting").await;
     nats.start_again().await;
     let jetstream = nats.jetstream().await;
-    replay::publish_kept(&jetstream, thirds[1]).await;
-    replay::publish_kept(&jetstream, thirds[2]).await;
+    replay::publish_retained(&jetstream, thirds[1]).await;
+    replay::publish_retained(&jetstream, thirds[2]).await;
     server.until_ready().await;
     replay::publish(&nats.client().await, &rest).await;
     let cluster = server.until_quiet(capture.publications() as u64).await;
@@ -116,7 +116,7 @@ async fn what_core_nats_lost_while_we_were_away_is_counted() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_refused_in_words_and_recovers_when_put_right() {
+async fn a_wrong_password_is_refused_with_a_reason_and_recovers_when_put_right() {
     let access = Access::Password("dynamo", "right");
     let mut nats = Nats::with(Options { access, ..Options::default() }).await;
     let login = ["--nats-user", "dynamo", "--nats-password", "wr0ng-secret"];
@@ -125,7 +125,7 @@ async fn a_wrong_password_is_refused_in_words_and_recovers_when_put_right() {
     let everything = format!("{detail} {} {}", server.get("/readyz").await.text(), server.process().output());
     assert!(!everything.contains("wr0ng-secret"), "a password is shown nowhere: {everything}");
     nats.set_access(Access::Password("dynamo", "wr0ng-secret")).await;
-    hears(&nats, &server, "0.9.1-log-jsonl-info").await;
+    until_receiving(&nats, &server, "0.9.1-log-jsonl-info").await;
 }
 
 #[tokio::test]
@@ -138,7 +138,7 @@ async fn a_password_that_is_changed_while_connected_is_refused_and_recovers() {
     nats.set_access(Access::Password("dynamo", "second")).await;
     until_refused(&server).await;
     nats.set_access(Access::Password("dynamo", "first")).await;
-    hears(&nats, &server, "0.9.1-log-jsonl-info").await;
+    until_receiving(&nats, &server, "0.9.1-log-jsonl-info").await;
 }
 
 #[tokio::test]
@@ -147,7 +147,7 @@ async fn a_token_lets_us_in_and_no_token_does_not() {
     let without = Radixscope::serve(&nats.url()).await;
     until_refused(&without).await;
     let server = Radixscope::serve_with(&nats.url(), &["--nats-token", "s3same"]).await;
-    hears(&nats, &server, "0.9.1-log-jsonl-info").await;
+    until_receiving(&nats, &server, "0.9.1-log-jsonl-info").await;
 }
 
 #[tokio::test]
@@ -159,7 +159,7 @@ async fn a_credentials_file_lets_us_in_and_none_does_not() {
     until_refused(&without).await;
     let file = nats.credentials_file();
     let server = Radixscope::serve_with(&nats.url(), &["--nats-creds", file.to_str().unwrap()]).await;
-    hears(&nats, &server, "1.6.1-log-jsonl-debug").await;
+    until_receiving(&nats, &server, "1.6.1-log-jsonl-debug").await;
 }
 
 #[tokio::test]
@@ -175,7 +175,7 @@ async fn tls_needs_the_authority_that_signed_the_server() {
     assert_ne!(cluster["sources"][0]["state"], "live");
     let ca = nats.ca_file();
     let server = Radixscope::serve_with(&nats.url(), &["--nats-tls-ca", ca.to_str().unwrap()]).await;
-    hears(&nats, &server, "0.9.1-log-jsonl-info").await;
+    until_receiving(&nats, &server, "0.9.1-log-jsonl-info").await;
 }
 
 /// What a server that cannot be reached by TLS is said to lack, in a word that the text has to hold.
@@ -215,7 +215,7 @@ async fn a_user_who_may_subscribe_to_nothing_is_refused_and_recovers_when_allowe
     let detail = until_refused(&server).await;
     assert!(detail.contains("\"namespace.*.component.*.kv-events\""), "{detail}");
     nats.set_access(Access::Limited("\">\"")).await;
-    hears(&nats, &server, "0.9.1-log-jsonl-info").await;
+    until_receiving(&nats, &server, "0.9.1-log-jsonl-info").await;
 }
 
 #[tokio::test]
@@ -227,11 +227,11 @@ async fn a_user_who_may_see_one_namespace_only_is_not_ready_unless_that_is_all_i
     let detail = cluster["sources"][0]["detail"].as_str().unwrap();
     assert!(detail.contains("\"namespace.*.kv_metrics\"") && detail.contains("--namespace"), "{detail}");
     assert!(!detail.contains("\"*.kv-events\""), "that one is allowed: {detail}");
-    let answer = server.get("/readyz").await;
-    assert_eq!(answer.status, 503);
-    assert!(answer.json()["message"].as_str().unwrap().contains("\"namespace.*.kv_metrics\""));
+    let response = server.get("/readyz").await;
+    assert_eq!(response.status, 503);
+    assert!(response.json()["message"].as_str().unwrap().contains("\"namespace.*.kv_metrics\""));
     let narrow = Radixscope::serve_with(&nats.url(), &["--namespace", "dynamo"]).await;
-    hears(&nats, &narrow, "1.6.1-log-jsonl-debug").await;
+    until_receiving(&nats, &narrow, "1.6.1-log-jsonl-debug").await;
 }
 
 #[tokio::test]
@@ -247,11 +247,11 @@ async fn a_denied_namespace_is_not_ready() {
 async fn without_jetstream_core_messages_are_all_there_is_and_that_is_fine() {
     let nats = Nats::with(Options { jetstream: false, ..Options::default() }).await;
     let server = Radixscope::serve(&nats.url()).await;
-    hears(&nats, &server, "1.6.1-log-jsonl-debug").await;
+    until_receiving(&nats, &server, "1.6.1-log-jsonl-debug").await;
 }
 
 #[tokio::test]
-async fn a_namespace_narrows_what_is_heard() {
+async fn a_namespace_narrows_what_is_received() {
     let nats = Nats::start().await;
     let server = Radixscope::serve_with(&nats.url(), &["--namespace", "other"]).await;
     server.until_ready().await;

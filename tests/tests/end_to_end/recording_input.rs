@@ -42,14 +42,14 @@ fn newer(mut file: Vec<u8>) -> Vec<u8> {
 }
 
 /// Every command fails as on a wrong option, with these words.
-fn refused(files: &[&Path], words: &[&str]) {
+fn refused(files: &[&Path], expected: &[&str]) {
     for (command, more) in COMMANDS {
         let files = files.iter().map(|file| file.to_str().expect("a path of ours"));
         let args: Vec<&str> = [command].into_iter().chain(files).chain(more.iter().copied()).collect();
         let output = Radixscope::run(&args);
         let message = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{command}: {message}");
-        words
+        expected
             .iter()
             .for_each(|word| assert!(message.contains(word), "{command}: {word:?} expected: {message}"));
         assert!(!message.contains("panicked"), "{command}: {message}");

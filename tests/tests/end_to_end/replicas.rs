@@ -140,13 +140,13 @@ async fn servers_without_nats_stay_within_reach_for_those_who_want_to_know_why()
     server.until_ready().await;
     nats.stop();
     wait::until("it notices", async || {
-        let answer = server.try_get("/readyz").await?;
-        wait::expect(answer.status == 503, || answer.text().to_owned())
+        let response = server.try_get("/readyz").await?;
+        wait::expect(response.status == 503, || response.text().to_owned())
     })
     .await;
-    let answer = server.get("/readyz?once").await;
-    assert_eq!(answer.status, 200, "Kubernetes goes on sending people here");
-    assert_eq!(answer.json()["ready"], false, "and the body agrees: {}", answer.text());
+    let response = server.get("/readyz?once").await;
+    assert_eq!(response.status, 200, "Kubernetes goes on sending people here");
+    assert_eq!(response.json()["ready"], false, "and the body agrees: {}", response.text());
     // One that never was ready is waited for.
     let never = Radixscope::serve(&nats.url()).await;
     assert_eq!(never.get("/readyz?once").await.status, 503);

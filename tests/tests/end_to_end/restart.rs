@@ -12,14 +12,14 @@ use radixscope_model::id::Worker;
 use radixscope_recording::{Recording, Series};
 use radixscope_state::cluster::Cluster;
 use radixscope_tests::fake_worker::Script;
-use radixscope_tests::one_worker::{Deployment, PUBLISHER, WORKER, answer, removed, stored, tree};
+use radixscope_tests::one_worker::{Deployment, PUBLISHER, WORKER, removed, response, stored, tree};
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::viewer::Viewer;
 use radixscope_tests::wait;
 
 /// A worker that ran already, a server that records it, and one that does not.
 async fn stage() -> (Deployment, Radixscope, Radixscope, TempDir) {
-    let mut deployment = Deployment::start(|call| answer(call, &tree(&[stored(0, None, 1..=5)], 40))).await;
+    let mut deployment = Deployment::start(|call| response(call, &tree(&[stored(0, None, 1..=5)], 40))).await;
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().to_str().expect("a path of ours").to_owned();
     let server = deployment.attach(&["--record", &path]).await;
@@ -102,7 +102,7 @@ async fn after_a_kill_the_tree_is_there_at_once_and_doubted_until_the_worker_ans
     let held_back = Arc::clone(&asked);
     deployment.worker.behave(move |call| {
         let events = [stored(0, None, 1..=5), stored(0, Some(5), [7])];
-        answer(call, &tree(&events, 43)).held(&held_back)
+        response(call, &tree(&events, 43)).held(&held_back)
     });
     server.start_again().await;
 
@@ -167,7 +167,7 @@ async fn after_an_orderly_end_viewers_go_on_where_they_were() {
     let held_back = Arc::clone(&asked);
     deployment.worker.behave(move |call| {
         let events = [stored(0, None, 1..=5), stored(0, Some(5), [6])];
-        answer(call, &tree(&events, 41)).held(&held_back)
+        response(call, &tree(&events, 41)).held(&held_back)
     });
     server.start_again().await;
 

@@ -1,33 +1,33 @@
 //! What-if over HTTP, against a real server: recorded decisions come out as they were taken, and no body, however odd,
-//! gets anything but an answer or an error in words.
+//! gets anything but a response or an error in words.
 
 use hyper::Method;
-use radixscope_tests::http::{Answer, Http};
+use radixscope_tests::http::{Http, HttpResponse};
 use radixscope_tests::radixscope::Radixscope;
 use serde_json::{Value, json};
 
-/// A demo in which hardly any time passes, so that two answers are about the same state.
+/// A demo in which hardly any time passes, so that two responses are about the same state.
 async fn demo() -> Radixscope {
     let server = Radixscope::start(["demo", "--warm-up", "60", "--speed", "0.000001"]).await;
     server.until_source_is("live").await;
     server
 }
 
-async fn post(server: &Radixscope, body: impl Into<Vec<u8>>) -> Answer {
+async fn post(server: &Radixscope, body: impl Into<Vec<u8>>) -> HttpResponse {
     let url = server.url("/api/v1/score");
     Http::default().send(Method::POST, &url, &[], body.into()).await.expect("the server answers")
 }
 
 async fn score(server: &Radixscope, question: Value) -> Value {
-    let answer = post(server, question.to_string()).await;
-    assert_eq!(answer.status, 200, "{question}: {}", answer.text());
-    answer.json()
+    let response = post(server, question.to_string()).await;
+    assert_eq!(response.status, 200, "{question}: {}", response.text());
+    response.json()
 }
 
 async fn refused(server: &Radixscope, body: impl Into<Vec<u8>>) -> (u16, String) {
-    let answer = post(server, body).await;
-    let error = answer.json()["error"]["message"].as_str().expect("an error in words").to_owned();
-    (answer.status, error)
+    let response = post(server, body).await;
+    let error = response.json()["error"]["message"].as_str().expect("an error in words").to_owned();
+    (response.status, error)
 }
 
 /// Decisions of which all candidates are known.
@@ -40,29 +40,29 @@ async fn decisions(server: &Radixscope) -> Vec<Value> {
     known
 }
 
-fn cost_of(answer: &Value, worker: &Value) -> f64 {
-    let candidates = answer["candidates"].as_array().expect("candidates").iter();
+fn cost_of(response: &Value, worker: &Value) -> f64 {
+    let candidates = response["candidates"].as_array().expect("candidates").iter();
     let cost =
         candidates.filter(|c| c["worker_id"] == *worker).map(|c| c["cost"].as_f64().expect("a cost")).next();
-    cost.unwrap_or_else(|| panic!("worker {worker} is no candidate in {answer}"))
+    cost.unwrap_or_else(|| panic!("worker {worker} is no candidate in {response}"))
 }
 
 #[tokio::test]
 async fn a_recorded_decision_at_its_own_options_costs_what_it_cost() {
     let server = demo().await;
     for decision in decisions(&server).await.iter().take(40) {
-        let answer = score(&server, json!({"decision": decision["id"]})).await;
+        let response = score(&server, json!({"decision": decision["id"]})).await;
         for candidate in decision["candidates"].as_array().expect("candidates") {
             let recorded = candidate["cost"].as_f64().expect("a cost");
-            let again = cost_of(&answer, &candidate["worker_id"]);
+            let again = cost_of(&response, &candidate["worker_id"]);
             // A log line has three decimals.
             assert!((again - recorded).abs() < 0.0015, "{again} and {recorded} in {decision}");
         }
-        let versus = &answer["versus"];
+        let versus = &response["versus"];
         assert!(versus["above_best_blocks"].as_f64().expect("known") < 0.0015, "{versus}");
         assert!(versus["sentence"].as_str().expect("words").starts_with("The router chose"), "{versus}");
         let actual: Vec<&Value> =
-            answer["candidates"].as_array().expect("some").iter().filter(|c| c["actual"] == true).collect();
+            response["candidates"].as_array().expect("some").iter().filter(|c| c["actual"] == true).collect();
         assert_eq!(actual.len(), 1);
         assert_eq!(actual[0]["worker_id"], decision["worker_id"]);
     }
@@ -96,7 +96,7 @@ async fn the_prompt_of_a_decision_can_be_had_and_asked_again() {
 }
 
 #[tokio::test]
-async fn options_and_changes_to_the_cluster_change_the_answer() {
+async fn options_and_changes_to_the_cluster_change_the_response() {
     let server = demo().await;
     let example = score(&server, json!({"example": true, "options": {"version": "0.9.1"}})).await;
     let costs: Vec<f64> = example["candidates"]
@@ -119,8 +119,8 @@ async fn options_and_changes_to_the_cluster_change_the_answer() {
     let workers = json!({"without": [id], "added": 1});
     let without =
         score(&server, json!({"token_ids": tokens, "options": {"formula": "E"}, "workers": workers})).await;
-    let names = |answer: &Value| -> Vec<String> {
-        let all = answer["candidates"].as_array().expect("candidates").iter();
+    let names = |response: &Value| -> Vec<String> {
+        let all = response["candidates"].as_array().expect("candidates").iter();
         all.map(|c| c["name"].as_str().expect("a name").to_owned()).collect()
     };
     let (before, after) = (names(&asked), names(&without));
@@ -136,7 +136,7 @@ async fn options_and_changes_to_the_cluster_change_the_answer() {
 }
 
 #[tokio::test]
-async fn a_body_that_cannot_be_meant_is_refused_with_its_field_in_words() {
+async fn an_invalid_body_is_refused_with_its_field() {
     let server = demo().await;
     for (body, says) in [
         ("", "is not valid"),
@@ -190,11 +190,11 @@ async fn a_body_that_cannot_be_meant_is_refused_with_its_field_in_words() {
 #[tokio::test]
 async fn numbers_that_every_reader_keeps_may_be_numbers() {
     let server = demo().await;
-    let answer = score(&server, json!({"block_hashes": [9007199254740992_u64, "1", 2]})).await;
-    assert_eq!(answer["isl_blocks"], 3);
+    let response = score(&server, json!({"block_hashes": [9007199254740992_u64, "1", 2]})).await;
+    assert_eq!(response["isl_blocks"], 3);
     assert!(
-        answer["notes"].to_string().contains("length is taken as its 3 full blocks"),
+        response["notes"].to_string().contains("length is taken as its 3 full blocks"),
         "{}",
-        answer["notes"]
+        response["notes"]
     );
 }

@@ -34,12 +34,12 @@ fn run(args: &[&str], variables: &[(&str, String)]) -> Output {
 }
 
 /// Both outputs together.
-fn words(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-fn assert_hidden(words: &str, what: &str) {
-    assert!(!words.contains(PLANTED), "{what} shows the secret:\n{words}");
+fn assert_hidden(expected: &str, what: &str) {
+    assert!(!expected.contains(PLANTED), "{what} shows the secret:\n{expected}");
 }
 
 #[test]
@@ -48,9 +48,9 @@ fn help_shows_no_value_of_a_variable_that_may_hold_a_secret() {
         for flag in ["--help", "-h"] {
             let output = run(&[command, flag], &variables());
             assert!(output.status.success());
-            let words = words(&output);
-            assert_hidden(&words, &format!("{command} {flag}"));
-            assert!(words.contains("RADIXSCOPE_NATS_PASSWORD"), "the names are there: {words}");
+            let text = output_text(&output);
+            assert_hidden(&text, &format!("{command} {flag}"));
+            assert!(text.contains("RADIXSCOPE_NATS_PASSWORD"), "the names are there: {text}");
         }
     }
 }
@@ -91,9 +91,9 @@ fn an_error_about_an_option_does_not_repeat_its_secret() {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let output = run(&args, &[]);
         assert!(!output.status.success(), "{args:?}");
-        let words = words(&output);
-        assert_hidden(&words, &format!("{args:?}"));
-        assert!(words.len() > 20, "it says what is wrong: {args:?}: {words}");
+        let text = output_text(&output);
+        assert_hidden(&text, &format!("{args:?}"));
+        assert!(text.len() > 20, "it says what is wrong: {args:?}: {text}");
     }
     for (name, value) in [
         ("RADIXSCOPE_NATS", format!("nats://bob:{p}@host:99999")),
@@ -103,7 +103,7 @@ fn an_error_about_an_option_does_not_repeat_its_secret() {
         for command in ["serve", "check", "demo"] {
             let args = [command, "--listen=nowhere"];
             let output = run(&args[..if command == "check" { 1 } else { 2 }], &[(name, value.clone())]);
-            assert_hidden(&words(&output), &format!("{command} with {name}"));
+            assert_hidden(&output_text(&output), &format!("{command} with {name}"));
         }
     }
 }
@@ -120,9 +120,9 @@ fn a_file_that_cannot_be_used_is_named_and_not_shown() {
         vec!["demo", "--tls-cert", path, "--tls-key", path],
     ] {
         let output = run(&args, &[]);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", words(&output));
-        assert_hidden(&words(&output), &format!("{args:?}"));
-        assert!(words(&output).contains("secret.pem"), "{}", words(&output));
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", output_text(&output));
+        assert_hidden(&output_text(&output), &format!("{args:?}"));
+        assert!(output_text(&output).contains("secret.pem"), "{}", output_text(&output));
     }
 }
 
@@ -175,13 +175,13 @@ async fn nothing_that_is_served_or_logged_shows_a_secret() {
             "/api/v1/tree",
         ] {
             for authorization in [bearer.as_str(), "Bearer wrong"] {
-                let answer = server.get_with(path, &[("authorization", authorization)]).await;
-                assert_hidden(&format!("{:?}{}", answer.headers, answer.text()), path);
+                let response = server.get_with(path, &[("authorization", authorization)]).await;
+                assert_hidden(&format!("{:?}{}", response.headers, response.text()), path);
             }
         }
-        let answer = server.get_with(&format!("/?token={p}-access&view=tree"), &[]).await;
-        assert_eq!(answer.status, 303, "{}", answer.text());
-        assert_hidden(&format!("{:?}{}", answer.headers, answer.text()), "the redirection");
+        let response = server.get_with(&format!("/?token={p}-access&view=tree"), &[]).await;
+        assert_eq!(response.status, 303, "{}", response.text());
+        assert_hidden(&format!("{:?}{}", response.headers, response.text()), "the redirection");
         let _ = server.get_with(&format!("/?token={p}-wrong"), &[]).await;
         assert_hidden(&server.process().output(), "the log");
     }

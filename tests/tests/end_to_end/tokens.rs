@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use radixscope_tests::http::Answer;
+use radixscope_tests::http::HttpResponse;
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::{raw, wait};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
@@ -29,8 +29,8 @@ fn bearer(token: &str) -> String {
 }
 
 /// The cookie as a browser would send it back.
-fn cookie(answer: &Answer) -> String {
-    answer.header("set-cookie").split(';').next().unwrap_or_default().to_owned()
+fn cookie(response: &HttpResponse) -> String {
+    response.header("set-cookie").split(';').next().unwrap_or_default().to_owned()
 }
 
 async fn opens(server: &Radixscope, headers: &[String]) -> bool {
@@ -66,10 +66,10 @@ async fn without_the_token_nothing_is_shown_but_whether_the_server_lives() {
         // Responses to guesses are delayed after some: each wrong one tries a path of its own.
         let paths = if headers.is_empty() { &PRIVATE[..] } else { &PRIVATE[number % PRIVATE.len()..][..1] };
         for path in paths {
-            let answer = server.get_with(path, &headers).await;
-            assert_eq!(answer.status, 401, "{path} {headers:?}");
-            assert!(answer.header("www-authenticate").starts_with("Bearer"), "{:?}", answer.headers);
-            assert_eq!(answer.json()["error"]["code"], "unauthorized");
+            let response = server.get_with(path, &headers).await;
+            assert_eq!(response.status, 401, "{path} {headers:?}");
+            assert!(response.header("www-authenticate").starts_with("Bearer"), "{:?}", response.headers);
+            assert_eq!(response.json()["error"]["code"], "unauthorized");
         }
         let posted = ["/api/v1/score", "/api/v1/counterfactual"][number % 2];
         assert_eq!(server.post(posted, "{}", &headers).await.status, 401, "{posted}");
@@ -86,8 +86,8 @@ async fn without_the_token_nothing_is_shown_but_whether_the_server_lives() {
     })
     .await;
     for path in ["/api/v1/cluster", "/metrics"] {
-        let answer = server.get_with(path, &[("authorization", &bearer(TOKEN))]).await;
-        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        let response = server.get_with(path, &[("authorization", &bearer(TOKEN))]).await;
+        assert_eq!(response.status, 200, "{path}: {}", response.text());
     }
     assert!(opens(&server, &[format!("Authorization: {}", bearer(TOKEN))]).await);
 }
@@ -111,12 +111,13 @@ async fn an_address_with_the_token_is_opened_once_and_a_cookie_stands_for_it() {
     assert_eq!(server.get_with("/api/v1/cluster", &headers).await.status, 200);
     assert!(opens(&server, &[format!("Cookie: other=1; {cookie}")]).await);
     for path in ["//evil.example", "/\\evil.example"] {
-        let answer = raw::ask(
+        let response = raw::ask(
             server.port(),
             &format!("GET {path}?token={TOKEN} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"),
         )
         .await;
-        let location = answer.text.lines().find_map(|line| line.strip_prefix("location: ")).unwrap_or("/x/");
+        let location =
+            response.text.lines().find_map(|line| line.strip_prefix("location: ")).unwrap_or("/x/");
         assert!(location.starts_with("/x/"), "{path} leads to {location}");
     }
     let asked = server.get_with("/", &[("accept", "text/html")]).await;
@@ -140,9 +141,9 @@ async fn only_a_trusted_proxy_may_say_who_is_logged_in() {
         for headers in
             [&[][..], &[("x-forwarded-user", "")], &[("x-forwarded-user", " ")], &[("x-user", "bob")]]
         {
-            let answer = server.get_with("/api/v1/cluster", headers).await;
-            assert_eq!(answer.status, 403, "{headers:?}");
-            assert!(answer.text().contains("--trusted-proxy"), "{}", answer.text());
+            let response = server.get_with("/api/v1/cluster", headers).await;
+            assert_eq!(response.status, 403, "{headers:?}");
+            assert!(response.text().contains("--trusted-proxy"), "{}", response.text());
         }
         let twice = ["X-Forwarded-User: bob".to_owned(), "X-Forwarded-User: eve".to_owned()];
         assert!(!opens(&server, &twice).await, "two names are none");
@@ -179,8 +180,8 @@ async fn guesses_are_delayed_counted_and_logged_in_sum_and_the_right_token_never
     .await;
     let before = answered.load(Ordering::Relaxed);
     for _ in 0..RIGHT {
-        let answer = server.get_with("/healthz", &[("authorization", &bearer(TOKEN))]).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        let response = server.get_with("/healthz", &[("authorization", &bearer(TOKEN))]).await;
+        assert_eq!(response.status, 200, "{}", response.text());
     }
     let guessed = answered.load(Ordering::Relaxed) - before;
     assert!(guessed < RIGHT, "{GUESSERS} clients got {guessed} guesses answered while one got {RIGHT}");
@@ -201,8 +202,8 @@ async fn cookies_of_our_name_that_others_set_lock_nobody_out() {
     for count in [1, 8, 300] {
         let junk = format!("{name}=junk; ").repeat(count);
         for cookies in [format!("{junk}{ours}"), format!("{ours}; {junk}")] {
-            let answer = server.get_with("/api/v1/cluster", &[("cookie", &cookies)]).await;
-            assert_eq!(answer.status, 200, "{count} others: {}", answer.text());
+            let response = server.get_with("/api/v1/cluster", &[("cookie", &cookies)]).await;
+            assert_eq!(response.status, 200, "{count} others: {}", response.text());
         }
     }
 }
@@ -219,7 +220,7 @@ async fn a_token_that_can_be_guessed_is_warned_of_in_the_log_and_on_the_page() {
 }
 
 #[tokio::test]
-async fn whoever_listens_beyond_this_machine_is_warned_unless_readers_are_asked_for_something() {
+async fn listening_beyond_this_machine_warns_unless_readers_must_log_in() {
     for (flags, is_warned) in [
         (&["--listen", "0.0.0.0:0"][..], true),
         (&["--listen", "0.0.0.0:0", "--access-token", TOKEN], false),
@@ -294,11 +295,11 @@ async fn over_tls_everything_is_served_and_a_renewed_certificate_is_used_without
     let server = demo(&["--tls-cert", &cert, "--tls-key", &key, "--access-token", TOKEN]).await;
     let port = server.port();
     let head = format!("HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n");
-    let (shown, text) = certificate.ask(port, &format!("GET /healthz {head}\r\n")).await.expect("an answer");
+    let (shown, text) = certificate.ask(port, &format!("GET /healthz {head}\r\n")).await.expect("a response");
     assert_eq!(shown, first);
     assert!(text.starts_with("HTTP/1.1 200"), "{text}");
     let (_, text) =
-        certificate.ask(port, &format!("GET /?token={TOKEN} {head}\r\n")).await.expect("an answer");
+        certificate.ask(port, &format!("GET /?token={TOKEN} {head}\r\n")).await.expect("a response");
     assert!(text.contains("; Secure"), "{text}");
     // Half a handshake and plain HTTP delay no one.
     let mut half = raw::connect(port).await;

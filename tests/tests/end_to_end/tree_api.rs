@@ -1,7 +1,7 @@
 //! The tree over HTTP: page by page, block by block, its largest prefixes, its picture, and what is said of bad questions.
 
 use radixscope_tests::figures::number;
-use radixscope_tests::http::Answer;
+use radixscope_tests::http::HttpResponse;
 use radixscope_tests::metrics;
 use radixscope_tests::radixscope::Radixscope;
 use roxmltree::Document;
@@ -14,8 +14,8 @@ async fn still() -> Radixscope {
     server
 }
 
-fn rows(answer: &Value) -> &[Value] {
-    answer["rows"].as_array().unwrap()
+fn rows(response: &Value) -> &[Value] {
+    response["rows"].as_array().unwrap()
 }
 
 fn text<'v>(value: &'v Value, name: &str) -> &'v str {
@@ -65,7 +65,7 @@ async fn the_tree_is_read_page_by_page_in_every_order() {
 }
 
 #[tokio::test]
-async fn totals_of_the_tree_agree_wherever_they_are_told() {
+async fn totals_of_the_tree_agree_wherever_they_are_reported() {
     let server = still().await;
     let cluster = server.cluster().await;
     let tree = server.json("/api/v1/tree?limit=100000&kv_bytes_per_token=1000").await;
@@ -93,7 +93,7 @@ async fn totals_of_the_tree_agree_wherever_they_are_told() {
 }
 
 #[tokio::test]
-async fn a_block_is_found_by_either_hash_and_tells_what_the_tree_tells() {
+async fn a_block_is_found_by_either_hash_and_agrees_with_the_tree() {
     let server = still().await;
     let tree = server.json("/api/v1/tree?limit=100000").await;
     let elements = rows(&tree);
@@ -138,36 +138,36 @@ async fn the_largest_prefixes_are_those_with_the_most_blocks() {
     let server = still().await;
     let tree = server.json("/api/v1/tree?limit=100000").await;
     let most = rows(&tree).iter().map(|e| number(e, "subtree_blocks")).max().unwrap();
-    let answer = server.json("/api/v1/tree/prefixes?limit=5").await;
-    let prefixes = answer["prefixes"].as_array().unwrap();
+    let response = server.json("/api/v1/tree/prefixes?limit=5").await;
+    let prefixes = response["prefixes"].as_array().unwrap();
     assert_eq!((prefixes.len(), number(&prefixes[0], "subtree_blocks")), (5, most));
     assert!(
         prefixes
             .windows(2)
             .all(|pair| number(&pair[0], "subtree_blocks") >= number(&pair[1], "subtree_blocks"))
     );
-    assert_eq!((&answer["by"], &answer["totals"]), (&"blocks".into(), &tree["totals"]));
+    assert_eq!((&response["by"], &response["totals"]), (&"blocks".into(), &tree["totals"]));
 }
 
 #[tokio::test]
 async fn the_tree_is_drawn_as_a_picture_that_needs_nothing_else() {
     let server = still().await;
-    let answer = server.get("/api/v1/tree.svg?width=800&height=600&theme=dark&heat=recency").await;
-    assert_eq!((answer.status, answer.header("content-type")), (200, "image/svg+xml"));
-    assert_eq!(answer.header("content-security-policy"), "default-src 'none'");
+    let response = server.get("/api/v1/tree.svg?width=800&height=600&theme=dark&heat=recency").await;
+    assert_eq!((response.status, response.header("content-type")), (200, "image/svg+xml"));
+    assert_eq!(response.header("content-security-policy"), "default-src 'none'");
     assert_eq!(
-        (answer.header("content-disposition"), answer.header("x-content-type-options")),
+        (response.header("content-disposition"), response.header("x-content-type-options")),
         ("", "nosniff")
     );
-    let picture = Document::parse(answer.text()).expect("XML");
+    let picture = Document::parse(response.text()).expect("XML");
     let root = picture.root_element();
     assert_eq!((root.attribute("width"), root.attribute("height")), (Some("800"), Some("600")));
-    assert!(!answer.text().contains("<script") && !answer.text().contains("href"));
-    let boxes = |answer: &Answer| {
-        let picture = Document::parse(answer.text()).expect("XML");
+    assert!(!response.text().contains("<script") && !response.text().contains("href"));
+    let boxes = |response: &HttpResponse| {
+        let picture = Document::parse(response.text()).expect("XML");
         picture.descendants().filter(|node| node.has_tag_name("rect")).count()
     };
-    let all = boxes(&answer);
+    let all = boxes(&response);
     assert!(all > 50, "{all}");
     let largest = server.json("/api/v1/tree/prefixes?limit=1").await;
     let root = text(&largest["prefixes"][0], "block_hash").to_owned();
@@ -179,15 +179,15 @@ async fn the_tree_is_drawn_as_a_picture_that_needs_nothing_else() {
     assert!(own.text().contains(&owner) && boxes(&own) < all * 2, "{}", own.text());
 }
 
-fn is_error(answer: &Answer, status: u16, code: &str, says: &str) {
-    let body = answer.json();
-    assert_eq!((answer.status, &body["error"]["code"]), (status, &code.into()), "{body}");
+fn is_error(response: &HttpResponse, status: u16, code: &str, says: &str) {
+    let body = response.json();
+    assert_eq!((response.status, &body["error"]["code"]), (status, &code.into()), "{body}");
     let message = text(&body["error"], "message");
     assert!(message.contains(says) && message.len() < 400, "{says:?} in {message}");
 }
 
 #[tokio::test]
-async fn bad_questions_are_answered_in_words() {
+async fn bad_requests_are_refused_with_a_reason() {
     let server = still().await;
     let first = server.json("/api/v1/tree?limit=2&sort=blocks").await;
     let next = text(&first, "next");

@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use radixscope_tests::discovery::Registered;
 use radixscope_tests::fake_worker::{Acknowledge, Call, Script, prologue};
-use radixscope_tests::one_worker::{Deployment, PUBLISHER, WORKER, answer, removed, stored, tree};
+use radixscope_tests::one_worker::{Deployment, PUBLISHER, WORKER, removed, response, stored, tree};
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::wait;
 
@@ -26,7 +26,7 @@ fn six() -> Value {
 }
 
 /// What a call asks: from which event on, and which rank.
-fn asked(call: &Call) -> (Option<u64>, u64) {
+fn query_of(call: &Call) -> (Option<u64>, u64) {
     let query: Value = match call.is_msgpack() {
         true => rmp_serde::from_slice(&call.body).expect("MessagePack"),
         false => call.query(),
@@ -53,37 +53,37 @@ async fn until_complete(server: &Radixscope, blocks: u64) -> Value {
 }
 
 /// Waits until a worker is not completely known, and its last query went wrong so.
-async fn until_failed(server: &Radixscope, words: &str) -> Value {
+async fn until_failed(server: &Radixscope, expected: &str) -> Value {
     server
-        .until_cluster(&format!("the query fails: {words}"), |cluster| {
+        .until_cluster(&format!("the query fails: {expected}"), |cluster| {
             let knowledge = &cluster["workers"][0]["knowledge"];
             let is_so = knowledge["state"] != "complete"
-                && knowledge["message"].as_str().is_some_and(|message| message.contains(words));
+                && knowledge["message"].as_str().is_some_and(|message| message.contains(expected));
             wait::expect(is_so, || format!("{} {}", cluster["workers"], cluster["sources"]))
         })
         .await
 }
 
 async fn holds(server: &Radixscope, hash: u64) -> bool {
-    let answer = server.get(&format!("/api/v1/tree/block?hash={hash}")).await;
-    answer.status == 200 && answer.json()["workers"].as_array().is_none_or(|workers| !workers.is_empty())
+    let response = server.get(&format!("/api/v1/tree/block?hash={hash}")).await;
+    response.status == 200 && response.json()["workers"].as_array().is_none_or(|workers| !workers.is_empty())
 }
 
 #[tokio::test]
 async fn a_late_start_is_complete_after_the_first_event() {
-    let mut deployment = Deployment::start(|call| answer(call, &five())).await;
+    let mut deployment = Deployment::start(|call| response(call, &five())).await;
     let server = deployment.attach(&[]).await;
     deployment.publish(&[stored(LAST + 1, Some(5), [6])]).await;
     until_complete(&server, 6).await;
     let calls = deployment.worker.calls();
-    assert_eq!(asked(&calls[0]), (None, 0));
+    assert_eq!(query_of(&calls[0]), (None, 0));
     assert!(calls[0].path.ends_with(&format!("worker_kv_query_source_{PUBLISHER:x}")), "{}", calls[0].path);
 }
 
 #[tokio::test]
-async fn an_answer_before_the_acknowledgement_counts() {
+async fn a_response_before_the_acknowledgement_counts() {
     let mut deployment =
-        Deployment::start(|call| answer(call, &five()).acknowledged(Acknowledge::Late)).await;
+        Deployment::start(|call| response(call, &five()).acknowledged(Acknowledge::Late)).await;
     let server = deployment.attach(&[]).await;
     deployment.publish(&[stored(LAST + 1, Some(5), [6])]).await;
     until_complete(&server, 6).await;
@@ -91,7 +91,7 @@ async fn an_answer_before_the_acknowledgement_counts() {
 
 #[tokio::test]
 async fn requests_over_nats_are_answered_over_tcp() {
-    let mut deployment = Deployment::start(|call| answer(call, &five())).await;
+    let mut deployment = Deployment::start(|call| response(call, &five())).await;
     let subject = format!("dynamo_backend.worker_kv_query_source_{PUBLISHER:x}-{WORKER:x}");
     let client = deployment.client.clone();
     deployment.worker.listen(client, &subject).await;
@@ -125,18 +125,18 @@ async fn a_worker_that_cannot_call_back_is_named_with_what_to_open() {
     let ready = server.get("/readyz").await;
     assert!(ready.status == 503 && ready.text().contains("worker trees"), "{}", ready.text());
     // Somebody opens the port.
-    deployment.worker.behave(|call| answer(call, &six()));
+    deployment.worker.behave(|call| response(call, &six()));
     until_complete(&server, 6).await;
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_and_tried_again() {
+async fn a_refusal_is_reported_and_tried_again() {
     let mut deployment =
         Deployment::start(|_| Script::refusal("Server overloaded: worker at capacity")).await;
     let server = deployment.attach(&[]).await;
     deployment.publish(&[stored(LAST + 1, Some(5), [6])]).await;
     until_failed(&server, "worker at capacity").await;
-    deployment.worker.behave(|call| answer(call, &six()));
+    deployment.worker.behave(|call| response(call, &six()));
     until_complete(&server, 6).await;
 }
 
@@ -149,7 +149,7 @@ async fn a_kept_dump_is_replayed_with_its_removals() {
         removed(5_581, &[8, 9]),
         stored(5_582, Some(7), [10]),
     ];
-    let mut deployment = Deployment::start(move |call| answer(call, &tree(&events, 5_582))).await;
+    let mut deployment = Deployment::start(move |call| response(call, &tree(&events, 5_582))).await;
     let server = deployment.attach(&[]).await;
     deployment.publish(&[stored(5_583, Some(10), [11])]).await;
     until_complete(&server, 9).await;
@@ -157,11 +157,11 @@ async fn a_kept_dump_is_replayed_with_its_removals() {
 }
 
 #[tokio::test]
-async fn events_that_came_while_the_answer_was_awaited_are_applied_after_it() {
+async fn events_that_came_while_the_response_was_awaited_are_applied_after_it() {
     // Made before any of them, they are newer than what it names; it comes later.
     let go = Arc::new(Semaphore::new(0));
     let held = Arc::clone(&go);
-    let mut deployment = Deployment::start(move |call| answer(call, &five()).held(&held)).await;
+    let mut deployment = Deployment::start(move |call| response(call, &five()).held(&held)).await;
     let server = deployment.attach(&[]).await;
     for event in [
         stored(LAST + 1, Some(5), [6]),
@@ -181,10 +181,10 @@ async fn events_that_came_while_the_answer_was_awaited_are_applied_after_it() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_ahead_of_the_events_makes_no_findings() {
+async fn a_response_that_is_ahead_of_the_events_makes_no_findings() {
     // It holds what is still in transit, including removals of unknown blocks.
     let held = [stored(0, None, [1, 2, 3]), stored(1, Some(3), [7])];
-    let mut deployment = Deployment::start(move |call| answer(call, &tree(&held, LAST + 2))).await;
+    let mut deployment = Deployment::start(move |call| response(call, &tree(&held, LAST + 2))).await;
     let server = deployment.attach(&[]).await;
     deployment.publish(&[stored(LAST + 1, Some(3), [6])]).await;
     until_complete(&server, 4).await;
@@ -195,14 +195,14 @@ async fn an_answer_that_is_ahead_of_the_events_makes_no_findings() {
 }
 
 #[tokio::test]
-async fn an_answer_of_a_process_that_is_gone_is_left_alone() {
+async fn a_response_of_a_process_that_is_gone_is_left_alone() {
     let go = Arc::new(Semaphore::new(0));
     let held = Arc::clone(&go);
     let mut deployment = Deployment::start(move |call| {
         if call.path.ends_with(&format!("{PUBLISHER:x}")) {
-            return answer(call, &tree(&[stored(0, None, 1..=50)], LAST)).held(&held);
+            return response(call, &tree(&[stored(0, None, 1..=50)], LAST)).held(&held);
         }
-        answer(call, &tree(&[stored(0, None, 101..=103)], 3))
+        response(call, &tree(&[stored(0, None, 101..=103)], 3))
     })
     .await;
     let server = deployment.attach(&[]).await;
@@ -222,14 +222,14 @@ async fn an_answer_of_a_process_that_is_gone_is_left_alone() {
 }
 
 #[tokio::test]
-async fn lost_events_are_asked_for_by_number() {
-    let mut deployment = Deployment::start(|call| match asked(call).0 {
-        None => answer(call, &five()),
+async fn lost_events_are_requested_by_number() {
+    let mut deployment = Deployment::start(|call| match query_of(call).0 {
+        None => response(call, &five()),
         Some(start) => {
             assert_eq!(start, LAST + 2);
             let events =
                 [stored(LAST + 2, Some(6), [7]), stored(LAST + 3, Some(7), [8]), removed(LAST + 4, &[8])];
-            answer(call, &json!({"Events": {"events": events, "last_event_id": LAST + 4}}))
+            response(call, &json!({"Events": {"events": events, "last_event_id": LAST + 4}}))
         }
     })
     .await;
@@ -245,19 +245,19 @@ async fn lost_events_are_asked_for_by_number() {
 }
 
 #[tokio::test]
-async fn hostile_answers_change_nothing() {
+async fn hostile_responses_change_nothing() {
     let foreign = json!({"worker_id": 9, "event": {"event_id": 0, "dp_rank": 0, "data": {"removed": {"block_hashes": [1]}}}});
     let spoiled = tree(&[stored(0, None, 1..=5), foreign], LAST);
     let claimed =
         [prologue(None), [[0; 8], (512_u64 << 20).to_be_bytes(), [0; 8]].concat(), vec![0x82]].concat();
     let huge = [prologue(None), [[0; 8], u64::MAX.to_be_bytes(), [0; 8]].concat()].concat();
-    let mut deployment = Deployment::start(move |call| answer(call, &spoiled)).await;
+    let mut deployment = Deployment::start(move |call| response(call, &spoiled)).await;
     let server = deployment.attach(&[]).await;
     deployment.publish(&[stored(LAST + 1, Some(5), [6])]).await;
     until_failed(&server, "holds an event of worker 9").await;
-    deployment.worker.behave(move |_| Script::answer(huge.clone()));
+    deployment.worker.behave(move |_| Script::response(huge.clone()));
     until_failed(&server, "is too large").await;
-    deployment.worker.behave(move |_| Script::answer(claimed.clone()).closing());
+    deployment.worker.behave(move |_| Script::response(claimed.clone()).closing());
     until_failed(&server, "ended early").await;
     assert!(server.process().rss_bytes() < 400 << 20, "{}", server.process().rss_bytes());
     // Blocks that are each other's parents, and one that is its own.
@@ -270,7 +270,7 @@ async fn hostile_answers_change_nothing() {
         ],
         LAST + 1,
     );
-    deployment.worker.behave(move |call| answer(call, &circles));
+    deployment.worker.behave(move |call| response(call, &circles));
     server
         .until_cluster("it is taken as it is", |cluster| {
             let knowledge = &cluster["workers"][0]["knowledge"];
@@ -290,15 +290,15 @@ async fn hostile_answers_change_nothing() {
 
 #[tokio::test]
 async fn who_knows_no_rank_asks_again_with_the_right_one() {
-    let mut deployment = Deployment::start(|call| match asked(call).1 {
+    let mut deployment = Deployment::start(|call| match query_of(call).1 {
         0 => {
-            let words = "WorkerKvQueryEngine::generate dp_rank mismatch: request.dp_rank=0 this.dp_rank=1";
-            answer(call, &json!({"Error": words}))
+            let text = "WorkerKvQueryEngine::generate dp_rank mismatch: request.dp_rank=0 this.dp_rank=1";
+            response(call, &json!({"Error": text}))
         }
         rank => {
             let mut event = stored(0, None, 1..=6);
             event["event"]["dp_rank"] = json!(rank);
-            answer(call, &tree(&[event], LAST + 1))
+            response(call, &tree(&[event], LAST + 1))
         }
     })
     .await;
@@ -322,8 +322,8 @@ async fn who_knows_no_rank_asks_again_with_the_right_one() {
 }
 
 #[tokio::test]
-async fn on_request_nobody_is_asked_before() {
-    let mut deployment = Deployment::start(|call| answer(call, &six())).await;
+async fn on_request_no_worker_is_queried_before() {
+    let mut deployment = Deployment::start(|call| response(call, &six())).await;
     let server = deployment.attach(&["--tree-dumps", "on-request"]).await;
     deployment.publish(&[stored(LAST + 1, Some(5), [6])]).await;
     server
@@ -351,8 +351,8 @@ async fn on_request_nobody_is_asked_before() {
 }
 
 #[tokio::test]
-async fn with_tree_dumps_off_nobody_is_asked() {
-    let mut deployment = Deployment::start(|call| answer(call, &five())).await;
+async fn with_tree_dumps_off_no_worker_is_queried() {
+    let mut deployment = Deployment::start(|call| response(call, &five())).await;
     let server = deployment.attach(&["--tree-dumps", "off"]).await;
     deployment.publish(&[stored(LAST + 1, Some(5), [6])]).await;
     let cluster = server

@@ -95,7 +95,7 @@ async fn two_hundred_viewers_get_the_same_and_a_stalled_one_holds_nobody_up() {
 }
 
 #[tokio::test]
-async fn a_viewer_that_fell_behind_is_told_so_and_given_the_state_anew() {
+async fn a_viewer_that_fell_behind_is_notified_and_gets_the_state_anew() {
     let nats = Nats::start().await;
     let server = Radixscope::serve(&nats.url()).await;
     server.until_ready().await;
@@ -136,13 +136,13 @@ async fn a_viewer_that_fell_behind_is_told_so_and_given_the_state_anew() {
 }
 
 #[tokio::test]
-async fn more_viewers_than_allowed_are_turned_away_in_words() {
+async fn more_viewers_than_allowed_are_turned_away_with_a_reason() {
     let server = Radixscope::start(["demo", "--warm-up", "0", "--max-viewers", "2"]).await;
     let (_one, two) = (server.viewer().await, server.viewer().await);
     let error = tokio_tungstenite::connect_async(server.socket_url()).await.unwrap_err();
-    let tokio_tungstenite::tungstenite::Error::Http(answer) = error else { panic!("{error}") };
-    assert_eq!(answer.status(), 503);
-    let body = String::from_utf8(answer.body().clone().unwrap_or_default()).unwrap();
+    let tokio_tungstenite::tungstenite::Error::Http(response) = error else { panic!("{error}") };
+    assert_eq!(response.status(), 503);
+    let body = String::from_utf8(response.body().clone().unwrap_or_default()).unwrap();
     assert!(body.contains("--max-viewers"), "{body}");
     drop(two);
     wait::until("the free seat is given away", async || {

@@ -165,11 +165,11 @@ fn zmq_source(cluster: &Value) -> &Value {
     sources.iter().find(|source| source["kind"] == "zmq").expect("the event plane")
 }
 
-async fn until_status(server: &Radixscope, words: &str) {
+async fn until_status(server: &Radixscope, expected: &str) {
     server
-        .until_cluster(words, |cluster| {
+        .until_cluster(expected, |cluster| {
             let detail = zmq_source(cluster)["detail"].as_str().unwrap_or_default();
-            wait::expect(detail.contains(words), || detail.to_owned())
+            wait::expect(detail.contains(expected), || detail.to_owned())
         })
         .await;
 }

@@ -25,7 +25,7 @@ mod machine;
 
 /// A measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Part {
+pub(crate) enum BenchPart {
     /// Decoding, folding, memory and what-if, beside Dynamo's own router crate
     Core,
     /// From an event on NATS to a viewer's socket, with few viewers and with many
@@ -75,7 +75,7 @@ struct Program {
     is_example: bool,
 }
 
-impl Part {
+impl BenchPart {
     const fn name(self) -> &'static str {
         match self {
             Self::Core => "core",
@@ -147,10 +147,10 @@ impl Program {
 ///
 /// # Errors
 /// When something cannot be built or a measurement does not end well. A missed budget is shown, not an error.
-pub(crate) fn run(workspace: &Workspace, parts: &[Part], args: &[String]) -> Result<ExitCode> {
+pub(crate) fn run(workspace: &Workspace, parts: &[BenchPart], args: &[String]) -> Result<ExitCode> {
     // One takes half an hour and fills the memory, and one gives no figure of speed: only who names them gets them.
-    let is_usual = |part: &Part| !matches!(part, Part::Loss | Part::Killed);
-    let usual: Vec<_> = Part::value_variants().iter().copied().filter(is_usual).collect();
+    let is_usual = |part: &BenchPart| !matches!(part, BenchPart::Loss | BenchPart::Killed);
+    let usual: Vec<_> = BenchPart::value_variants().iter().copied().filter(is_usual).collect();
     let parts = if parts.is_empty() { usual.as_slice() } else { parts };
     let needs_server = parts.iter().any(|part| part.needs_server());
     let missing = if needs_server { setup::missing(workspace, Purpose::Test) } else { Vec::new() };

@@ -26,16 +26,16 @@ pub(super) struct Compared {
     pub(super) differing: usize,
 }
 
-/// Compares the answers in the recording's folder `rx` with the recording.
+/// Compares the responses in the recording's folder `rx` with the recording.
 ///
 /// # Errors
 /// When either cannot be read.
 pub(super) fn recording(name: &str, folder: &Path) -> Result<Compared> {
     let recording = Recording::read(folder)?;
-    let answer = |page: &str| answer(&folder.join(format!("rx/end.{page}.json")));
-    let agreement = Agreement::of(&recording, &answer("decisions")?, Default::default());
-    let mut figures = cluster::figures(&recording, &answer("cluster")?);
-    figures.extend(latency::figures(&recording, &answer("latency")?));
+    let response = |page: &str| response(&folder.join(format!("rx/end.{page}.json")));
+    let agreement = Agreement::of(&recording, &response("decisions")?, Default::default());
+    let mut figures = cluster::figures(&recording, &response("cluster")?);
+    figures.extend(latency::figures(&recording, &response("latency")?));
     let row = table::row(name, &agreement);
     let wrong: Vec<&Figure> = figures.iter().filter(|figure| !figure.is_equal).collect();
     let mut text = format!("{HEADING}\n{row}\n");
@@ -56,7 +56,7 @@ pub(super) fn recording(name: &str, folder: &Path) -> Result<Compared> {
     Ok(Compared { row, sum, text, differing })
 }
 
-fn answer(path: &Path) -> Result<Value> {
-    let text = fs::read_to_string(path).with_context(|| format!("no answer {}", path.display()))?;
+fn response(path: &Path) -> Result<Value> {
+    let text = fs::read_to_string(path).with_context(|| format!("no response {}", path.display()))?;
     serde_json::from_str(&text).with_context(|| format!("in {}", path.display()))
 }

@@ -22,7 +22,7 @@ pub(crate) mod late;
 mod run;
 mod topology;
 
-use run::{Detail, Form, Run};
+use run::{Detail, LiveRun, LogFormat};
 use topology::Topology;
 
 /// What stands for every version.
@@ -54,8 +54,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     log: Option<Detail>,
     /// Form of the frontend's log
-    #[arg(long, value_enum, default_value_t = Form::Text)]
-    format: Form,
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    format: LogFormat,
     /// Start the frontend with `--router-replica-sync`
     #[arg(long)]
     sync: bool,
@@ -75,7 +75,7 @@ impl Args {
         if self.version == ALL { VERSIONS.to_vec() } else { vec![&self.version] }
     }
 
-    fn runs(&self, version: &str) -> Vec<Run> {
+    fn runs(&self, version: &str) -> Vec<LiveRun> {
         let details = match self.log {
             Some(detail) => vec![detail],
             // The oldest routers log every cost at INFO: more detail adds nothing.
@@ -86,7 +86,7 @@ impl Args {
             let version = version.to_owned();
             let seconds = self.seconds.unwrap_or(self.topology.seconds());
             let (topology, form, is_synced) = (self.topology, self.format, self.sync);
-            Run { version, topology, detail, form, is_synced, seconds }
+            LiveRun { version, topology, detail, form, is_synced, seconds }
         };
         details.into_iter().map(run).collect()
     }

@@ -29,7 +29,7 @@ pub(super) enum Detail {
 
 /// The form of the frontend's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Form {
+pub(super) enum LogFormat {
     /// Lines for people
     Text,
     /// One JSON object a line
@@ -37,20 +37,20 @@ pub(super) enum Form {
 }
 
 /// A run.
-pub(super) struct Run {
+pub(super) struct LiveRun {
     pub(super) version: String,
     pub(super) topology: Topology,
     pub(super) detail: Detail,
-    pub(super) form: Form,
+    pub(super) form: LogFormat,
     pub(super) is_synced: bool,
     pub(super) seconds: u32,
 }
 
-impl Run {
+impl LiveRun {
     /// Version and settings, as the recording's folder is called.
     pub(super) fn name(&self) -> String {
         let detail = if self.detail == Detail::Debug { "debug" } else { "info" };
-        let form = if self.form == Form::Jsonl { "jsonl" } else { "text" };
+        let form = if self.form == LogFormat::Jsonl { "jsonl" } else { "text" };
         let sync = if self.is_synced { "sync" } else { "plain" };
         let topology = match self.topology {
             Topology::Aggregated => String::new(),
@@ -82,13 +82,13 @@ impl Run {
             .args([&self.version, "healthy", &self.seconds.to_string(), &name])
             .env("B", folder)
             .env("FE_LOG", if self.detail == Detail::Debug { ROUTER_DEBUG } else { "info" })
-            .env("FE_JSONL", if self.form == Form::Jsonl { "1" } else { "0" })
+            .env("FE_JSONL", if self.form == LogFormat::Jsonl { "1" } else { "0" })
             .env("FE_ARGS", if self.is_synced { "--router-replica-sync" } else { "" })
             .env("RX", binary);
         self.topology.describe(&self.version, &mut command);
         step.run(command)?;
-        let answer = recording.join("rx/end.decisions.json");
-        if fs::metadata(&answer).map_or(0, |of| of.len()) == 0 {
+        let response = recording.join("rx/end.decisions.json");
+        if fs::metadata(&response).map_or(0, |of| of.len()) == 0 {
             let output = step.workspace.shown(&recording.join("radixscope.log.gz"));
             bail!("Radixscope did not answer; its output: {output}");
         }

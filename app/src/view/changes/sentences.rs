@@ -18,7 +18,7 @@ pub(super) fn presence(of: Presence) -> String {
         Presence::Left => "left",
         Presence::LeftAndCameBack => "left and came back",
         Presence::FellSilent => "no longer responds",
-        Presence::AnswersAgain => "responds again",
+        Presence::RespondsAgain => "responds again",
         Presence::OnlyInA => "only in A",
         Presence::OnlyInB => "only in B",
         Presence::Restarted(1) => "restarted",

@@ -148,7 +148,7 @@ fn of_blocks(blocks: &Blocks) -> Vec<CellText> {
         blocks.evicted,
         blocks.moved_in,
         blocks.moved_out,
-        blocks.kept(),
+        blocks.retained(),
         blocks.after(),
     ];
     counts.into_iter().map(|count| plain(format::count(count))).collect()

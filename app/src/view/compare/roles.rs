@@ -8,7 +8,7 @@ use radixscope_insight::baseline::{self, Baseline, Figure, Import, Router, Windo
 
 use crate::store::Store;
 use crate::worker::client::Client;
-use crate::worker::{Job, Outcome, WorkerResponse};
+use crate::worker::{Job, JobOutcome, WorkerResponse};
 
 /// Where own baselines are stored.
 const STORAGE_KEY: &str = "radixscope.baselines";
@@ -110,7 +110,7 @@ impl Baselines {
     ) {
         let job = Job::Baselines { csv, name: name.to_owned() };
         let on_response = move |response| match response {
-            WorkerResponse::Done { outcome: Outcome::Baselines(read), .. } => done(read),
+            WorkerResponse::Done { outcome: JobOutcome::Baselines(read), .. } => done(read),
             WorkerResponse::Failed { message, .. } => {
                 self.status_text
                     .set(Err(format!("Baselines cannot be read: {message}. Load the page again.")));

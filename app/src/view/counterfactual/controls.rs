@@ -110,7 +110,7 @@ pub(super) fn Controls(
     children: Children,
 ) -> impl IntoView {
     let formula = Memo::new(move |_| {
-        let pool = store.judged_pool();
+        let pool = store.compared_pool();
         let latest = |shown: &ViewContext<'_>| {
             let latest = shown.decisions().newest_first();
             let mut of_pool = latest.filter(|decided| pool.is_none_or(|pool| decided.pool == pool)).take(100);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use leptos::prelude::*;
 use radixscope_icicle::heat::STEPS;
 use radixscope_insight::counterfactual::{
-    Grid, Outcome, SweepReport, expected_to_text, options_to_set, present_setting,
+    FixedStateOutcome, Grid, SweepReport, expected_to_text, options_to_set, present_setting,
 };
 
 use super::table::{changed, signed};
@@ -47,7 +47,7 @@ impl Metric {
         }
     }
 
-    fn of(self, outcome: &Outcome) -> Option<f64> {
+    fn of(self, outcome: &FixedStateOutcome) -> Option<f64> {
         match self {
             Metric::Changed => Some(outcome.expected_changes / outcome.decisions.max(1) as f64),
             Metric::Overlap => outcome.overlap_share,
@@ -69,11 +69,11 @@ impl Metric {
 }
 
 /// A cell as text.
-fn in_text(grid: &Grid, outcome: &Outcome, weight: f64, temperature: f64) -> String {
+fn in_text(grid: &Grid, outcome: &FixedStateOutcome, weight: f64, temperature: f64) -> String {
     let name = grid.recorded.prefill_factor_number().name;
     let unknown = || "unknown".to_owned();
-    let overlap = |o: &Outcome| o.overlap_share.map_or_else(unknown, format::tenths);
-    let imbalance = |o: &Outcome| o.imbalance.map_or_else(unknown, |s| s.p95.to_string());
+    let overlap = |o: &FixedStateOutcome| o.overlap_share.map_or_else(unknown, format::tenths);
+    let imbalance = |o: &FixedStateOutcome| o.imbalance.map_or_else(unknown, |s| s.p95.to_string());
     let saved = match Metric::Saved.of(outcome) {
         Some(saved) => format!("{} prompt tokens saved a request", signed(saved)),
         None => "prompt tokens saved unknown".to_owned(),

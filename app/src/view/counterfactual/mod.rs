@@ -47,7 +47,7 @@ pub fn CounterfactualPanel(store: Store) -> impl IntoView {
     let known = Memo::new(move |_| store.on_beat(|shown| shown.decision_sums().count > 0));
     // Once, for whoever opens the panel, and for each pool and moment; never again by itself.
     Effect::new(move |_| {
-        runner.show_only(store.settled.get());
+        runner.show_only(store.debounced_at.get());
         if store.ready()
             && known.get()
             && !runner.has_begun()
@@ -61,7 +61,7 @@ pub fn CounterfactualPanel(store: Store) -> impl IntoView {
     let newer = Memo::new(move |_| {
         let to = replay.with(|report| report.as_ref().and_then(|report| report.about.to_ms));
         to.map_or(0, |to| {
-            let pool = store.judged_pool();
+            let pool = store.compared_pool();
             let is_meant = |d: &&DecisionEntry| pool.is_none_or(|pool| d.pool == pool);
             store.on_beat(|shown| {
                 let newer = shown.decisions().newest_first().take_while(|d| d.decided_ms() > to);

@@ -17,7 +17,7 @@ use web_sys::AbortController;
 use super::fetch;
 use crate::store::{RoundRobinRun, Store, now_ms};
 use crate::worker::client::Client;
-use crate::worker::{Job, Outcome, WorkerResponse};
+use crate::worker::{Job, JobOutcome, WorkerResponse};
 
 /// A result and what belongs to it.
 #[derive(Clone)]
@@ -62,8 +62,8 @@ pub(super) struct Runner {
     turn: StoredValue<u32>,
     /// The pool of what is under way, or else of the results.
     pool: StoredValue<Option<PoolIx>>,
-    /// The moment that the results are of; 0: the present when they were computed.
-    moment: StoredValue<u64>,
+    /// The time that the results are of; 0: the present when they were computed.
+    shown_at: StoredValue<u64>,
     pub(super) step: RwSignal<Option<RunProgress>>,
     pub(super) error: RwSignal<Option<String>>,
     pub(super) replay: RwSignal<Option<Done<OfflineReplayReport>>>,
@@ -78,7 +78,7 @@ struct RunResults {
     model: Option<Done<ModelReport>>,
     sweep: Option<Done<SweepReport>>,
     pool: Option<PoolIx>,
-    moment: u64,
+    shown_at: u64,
 }
 
 thread_local! {
@@ -94,7 +94,7 @@ impl Runner {
             abort: StoredValue::new_local(None),
             turn: StoredValue::new(0),
             pool: StoredValue::new(results.pool),
-            moment: StoredValue::new(results.moment),
+            shown_at: StoredValue::new(results.shown_at),
             step: RwSignal::new(None),
             error: RwSignal::new(None),
             replay: RwSignal::new(results.replay),
@@ -108,7 +108,7 @@ impl Runner {
                 model: runner.model.get_untracked(),
                 sweep: runner.sweep.get_untracked(),
                 pool: runner.pool.get_value(),
-                moment: runner.moment.get_value(),
+                shown_at: runner.shown_at.get_value(),
             });
         });
         runner
@@ -116,15 +116,15 @@ impl Runner {
 
     /// Whether there are results of the pool that is shown, or some are under way. Tracked for the pool.
     pub(super) fn has_begun(self) -> bool {
-        let is_same = self.pool.get_value() == self.store.judged_pool();
+        let is_same = self.pool.get_value() == self.store.compared_pool();
         is_same && (self.replay.with_untracked(Option::is_some) || self.step.with_untracked(Option::is_some))
     }
 
-    /// Results of another moment go.
-    pub(super) fn show_only(self, moment: u64) {
-        if self.moment.get_value() != moment {
+    /// Drops results of another time.
+    pub(super) fn show_only(self, shown_at: u64) {
+        if self.shown_at.get_value() != shown_at {
             self.stop();
-            self.moment.set_value(moment);
+            self.shown_at.set_value(shown_at);
             self.error.set(None);
             self.replay.set(None);
             self.model.set(None);
@@ -150,7 +150,7 @@ impl Runner {
 
     /// Decisions of one pool.
     fn selection(self, span: DecisionRange) -> Selection {
-        let pool = untrack(|| self.store.judged_pool());
+        let pool = untrack(|| self.store.compared_pool());
         self.pool.set_value(pool);
         Selection { pool, ..Selection::of(span) }
     }
@@ -178,7 +178,7 @@ impl Runner {
         let what = "Replaying each decision on the state it saw";
         let job = Job::OfflineReplay { sample, settings: request.settings };
         self.job(turn, job, what, (1, steps), move |outcome| {
-            let Outcome::OfflineReplay(report, worker_ms) = outcome else { return };
+            let JobOutcome::OfflineReplay(report, worker_ms) = outcome else { return };
             let total_ms = now_ms() - started;
             self.replay.set(Some(Done {
                 report: Arc::new(*report),
@@ -231,7 +231,7 @@ impl Runner {
         let job = Job::Resimulate { arrivals, facts, span: request.span, settings: request.settings };
         let what = "Simulating the arrivals, twice";
         self.job(turn, job, what, (3, 3), move |outcome| {
-            let Outcome::Model(report, worker_ms) = outcome else { return };
+            let JobOutcome::Model(report, worker_ms) = outcome else { return };
             let total_ms = now_ms() - started;
             self.keep_round_robin(&report, at_ms);
             self.model.set(Some(Done {
@@ -253,7 +253,7 @@ impl Runner {
         let Some((hit_rate, recorded_hit_rate)) = rates else { return };
         self.store.round_robin.set(Some(RoundRobinRun {
             pool: self.pool.get_value(),
-            moment: self.moment.get_value(),
+            shown_at: self.shown_at.get_value(),
             at_ms,
             requests: report.tried.requests,
             hit_rate,
@@ -283,7 +283,7 @@ impl Runner {
         let held = self.recommended();
         let job = Job::Sweep { sample, weights, temperatures, held };
         self.job(turn, job, &what, (1, 1), move |outcome| {
-            let Outcome::Sweep(report, worker_ms) = outcome else { return };
+            let JobOutcome::Sweep(report, worker_ms) = outcome else { return };
             let total_ms = now_ms() - started;
             self.sweep.set(Some(Done {
                 report: Arc::new(*report),
@@ -302,7 +302,7 @@ impl Runner {
         job: Job,
         what: &str,
         (step, steps): (u32, u32),
-        done: impl Fn(Outcome) + 'static,
+        done: impl Fn(JobOutcome) + 'static,
     ) {
         let now = RunProgress { what: what.to_owned(), step, steps, part: None };
         self.step.set(Some(now.clone()));

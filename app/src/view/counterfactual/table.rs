@@ -1,7 +1,9 @@
 //! What happened, as recorded beside what was tried, figure by figure; every number with its unit.
 
 use leptos::prelude::*;
-use radixscope_insight::counterfactual::{Figures, ModelReport, OfflineReplayReport, Outcome, Rank, Times};
+use radixscope_insight::counterfactual::{
+    Figures, FixedStateOutcome, ModelReport, OfflineReplayReport, Rank, Times,
+};
 use radixscope_model::id::WorkerIx;
 use radixscope_router::RouterMode;
 
@@ -37,7 +39,7 @@ fn ms(value: f64) -> String {
 }
 
 /// Expected number of decisions that change worker: whole where nothing is left to chance.
-pub(super) fn changed(outcome: &Outcome) -> String {
+pub(super) fn changed(outcome: &FixedStateOutcome) -> String {
     let expected = outcome.expected_changes;
     let about = if expected == outcome.certain_changes as f64 { "" } else { "about " };
     format!("{about}{}", format::count(expected.round() as u64))
@@ -66,11 +68,11 @@ fn rows(replayed: &OfflineReplayReport, model: Option<&ModelReport>) -> Vec<Comp
     let is_round_robin =
         replayed.settings.is_some_and(|settings| settings.router_mode == RouterMode::RoundRobin);
     let replayed = tried.overlap_share.filter(|_| !is_round_robin);
-    let both = |text: &dyn Fn(&Outcome) -> String| [text(actual), text(tried)];
+    let both = |text: &dyn Fn(&FixedStateOutcome) -> String| [text(actual), text(tried)];
     let none = || [UNKNOWN.to_owned(), UNKNOWN.to_owned()];
     let measured = model.map(|model| model.measured);
-    let saved = |outcome: &Outcome| or_unknown(outcome.prefill_saved_tokens, signed);
-    let saved_each = |outcome: &Outcome| {
+    let saved = |outcome: &FixedStateOutcome| or_unknown(outcome.prefill_saved_tokens, signed);
+    let saved_each = |outcome: &FixedStateOutcome| {
         let each = |saved: f64| signed(saved / outcome.prefill_decisions.max(1) as f64);
         or_unknown(outcome.prefill_saved_tokens, each)
     };
@@ -188,7 +190,7 @@ pub(super) fn Comparison(
             view! { <tr><th scope="row" title=row.meaning>{row.name}</th>{cells.collect_view()}</tr> }
         });
         let body = body.collect_view();
-        let shares = |outcome: &Outcome| {
+        let shares = |outcome: &FixedStateOutcome| {
             outcome.shares.iter().map(|of| (Some(of.worker), of.share)).collect::<Vec<_>>()
         };
         let anonymous =

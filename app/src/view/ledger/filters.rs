@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use radixscope_icicle::palette::label;
 use radixscope_model::id::{Worker, WorkerIx};
-use radixscope_state::cluster::{HIT_SHARE, Kind};
+use radixscope_state::cluster::{DecisionKind, HIT_SHARE};
 
 use super::outcome_name;
 use super::save;
@@ -35,7 +35,7 @@ pub(super) fn Filters(ledger: Ledger) -> impl IntoView {
         <div class="filters">
             <div class="kinds" role="group" aria-label="Outcome">
                 <KindButton ledger kind=None/>
-                {Kind::ALL.map(|kind| view! { <KindButton ledger kind=Some(kind)/> }).collect_view()}
+                {DecisionKind::ALL.map(|kind| view! { <KindButton ledger kind=Some(kind)/> }).collect_view()}
             </div>
             <label class="find">
                 <span>"Worker"</span>
@@ -70,7 +70,7 @@ fn workers(shown: &ViewContext<'_>) -> Vec<(WorkerIx, Worker)> {
 
 /// One kind with its count; `None` is every kind.
 #[component]
-fn KindButton(ledger: Ledger, kind: Option<Kind>) -> impl IntoView {
+fn KindButton(ledger: Ledger, kind: Option<DecisionKind>) -> impl IntoView {
     let store = ledger.store;
     let is_on = Memo::new(move |_| store.address.with(|address| address.outcome == kind));
     let count = Memo::new(move |_| {
@@ -89,34 +89,34 @@ fn KindButton(ledger: Ledger, kind: Option<Kind>) -> impl IntoView {
     };
     view! {
         <button class="filter" class:on=move || is_on.get() aria-pressed=move || is_on.get().to_string()
-            title=explained(kind) data-testid=format!("kind-{}", kind.map_or("all", Kind::as_str)) on:click=choose>
+            title=explained(kind) data-testid=format!("kind-{}", kind.map_or("all", DecisionKind::as_str)) on:click=choose>
             {kind.map_or("All", outcome_name)} " " <b>{move || format::count(count.get().into())}</b>
         </button>
     }
 }
 
-fn explained(kind: Option<Kind>) -> String {
+fn explained(kind: Option<DecisionKind>) -> String {
     match kind {
         None => "Every decision".to_owned(),
-        Some(Kind::Hit) => {
+        Some(DecisionKind::Hit) => {
             format!(
                 "At least {} of the prompt's full blocks were cached on the chosen worker",
                 format::percent(HIT_SHARE)
             )
         }
-        Some(Kind::Partial) => {
+        Some(DecisionKind::Partial) => {
             format!(
                 "Some, but less than {} of the full blocks were cached on the chosen worker",
                 format::percent(HIT_SHARE)
             )
         }
-        Some(Kind::Miss) => "No block of the prompt was cached on the chosen worker".to_owned(),
-        Some(Kind::Tie) => {
+        Some(DecisionKind::Miss) => "No block of the prompt was cached on the chosen worker".to_owned(),
+        Some(DecisionKind::Tie) => {
             "The router reported a tie, or several workers share the lowest known cost".to_owned()
         }
-        Some(Kind::LostAffinity) => {
+        Some(DecisionKind::LostAffinity) => {
             "Another worker had more of the prompt cached than the chosen one".to_owned()
         }
-        Some(Kind::Unknown) => "The prompt's length or its cached part is unknown".to_owned(),
+        Some(DecisionKind::Unknown) => "The prompt's length or its cached part is unknown".to_owned(),
     }
 }

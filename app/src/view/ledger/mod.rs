@@ -22,7 +22,7 @@ mod waterfall;
 
 use leptos::prelude::*;
 use radixscope_export::panel::decisions::NO_DECISION;
-use radixscope_state::cluster::Kind;
+use radixscope_state::cluster::DecisionKind;
 use wasm_bindgen::JsCast;
 
 use super::hint::HintList;
@@ -157,13 +157,13 @@ fn listen(ledger: Ledger) {
 }
 
 /// A kind's name for people.
-fn outcome_name(kind: Kind) -> &'static str {
+fn outcome_name(kind: DecisionKind) -> &'static str {
     match kind {
-        Kind::Hit => "Hit",
-        Kind::Partial => "Partial",
-        Kind::Miss => "Miss",
-        Kind::Tie => "Tie",
-        Kind::LostAffinity => "Better-cached worker skipped",
-        Kind::Unknown => "Unknown",
+        DecisionKind::Hit => "Hit",
+        DecisionKind::Partial => "Partial",
+        DecisionKind::Miss => "Miss",
+        DecisionKind::Tie => "Tie",
+        DecisionKind::LostAffinity => "Better-cached worker skipped",
+        DecisionKind::Unknown => "Unknown",
     }
 }

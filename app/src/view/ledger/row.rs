@@ -30,8 +30,8 @@ pub(super) struct DecisionLine {
     pub overlap: String,
     pub share: Option<f64>,
     pub cost: String,
-    pub margin: String,
-    pub margin_title: String,
+    pub cost_gap: String,
+    pub cost_gap_title: String,
     pub verdict: CacheOutcome,
     /// Tie, better-cached worker skipped.
     pub flags: String,
@@ -47,9 +47,9 @@ impl DecisionLine {
     pub(super) fn of(decided: &DecisionEntry, line: usize) -> Self {
         let decision = &decided.decision;
         let request = decision.request_id.as_deref().unwrap_or_default();
-        let (margin, margin_title) = match decided.cost_gap_blocks() {
-            Ok(margin) => (
-                Short(tenth(margin)).to_string(),
+        let (cost_gap, cost_gap_title) = match decided.cost_gap_blocks() {
+            Ok(cost_gap) => (
+                Short(tenth(cost_gap)).to_string(),
                 "Cost of the next best candidate less that of the chosen one".to_owned(),
             ),
             Err(why) => (UNKNOWN.to_owned(), format!("Unknown: {}", why.as_str())),
@@ -83,8 +83,8 @@ impl DecisionLine {
             overlap: overlap(decided),
             share: decided.overlap_share(),
             cost: decided.chosen_cost().map_or(UNKNOWN.to_owned(), |cost| Short(tenth(cost)).to_string()),
-            margin,
-            margin_title,
+            cost_gap,
+            cost_gap_title,
             verdict: decided.cache_outcome(),
             flags,
             known: match decision.completeness {

@@ -10,7 +10,7 @@ use radixscope_state::cluster::{DecisionEntry, Filter};
 use crate::store::ViewContext;
 
 /// The latest decisions, which may still get their candidates and with them another reason.
-const UNSETTLED: u64 = 200;
+const NOT_FINAL: u64 = 200;
 
 /// What was looked for, and where it was found.
 #[derive(Default)]
@@ -18,10 +18,10 @@ pub(super) struct Search {
     text: String,
     /// Among which decisions.
     among: (Option<PoolIx>, Option<WorkerIx>),
-    /// Ids of the settled decisions that have it, ascending.
+    /// Ids of the final decisions that have it, ascending.
     found: Vec<u64>,
-    /// Those before this one are settled.
-    settled: u64,
+    /// Decisions before this one are final.
+    final_before: u64,
 }
 
 /// One pass over the decisions, newest first.
@@ -30,7 +30,7 @@ pub(super) struct Pass<'a> {
     /// Workers that are, or whose pool or model is, called so.
     workers: HashSet<WorkerIx>,
     found: Vec<u64>,
-    settled: Option<u64>,
+    final_before: Option<u64>,
 }
 
 impl Search {
@@ -56,7 +56,7 @@ impl Search {
                 shown.cluster.workers().indices().chain(departed).filter(|&worker| called(worker)).collect()
             }
         };
-        Pass { search: self, workers, found: Vec::new(), settled: None }
+        Pass { search: self, workers, found: Vec::new(), final_before: None }
     }
 }
 
@@ -67,8 +67,8 @@ impl Pass<'_> {
         if text.is_empty() {
             return true;
         }
-        let settled = *self.settled.get_or_insert(id.saturating_sub(UNSETTLED));
-        let is_found = if id < self.search.settled {
+        let final_before = *self.final_before.get_or_insert(id.saturating_sub(NOT_FINAL));
+        let is_found = if id < self.search.final_before {
             self.search.found.binary_search(&id).is_ok()
         } else {
             let request = decided.decision.request_id.as_deref().unwrap_or_default();
@@ -77,7 +77,7 @@ impl Pass<'_> {
                 || has(&decided.why(label), text)
                 || lost().is_some_and(|lost| has(&lost, text))
         };
-        if is_found && id < settled {
+        if is_found && id < final_before {
             self.found.push(id);
         }
         is_found || self.workers.contains(&decided.decision.worker)
@@ -85,11 +85,11 @@ impl Pass<'_> {
 }
 
 impl Drop for Pass<'_> {
-    /// What was found among all that are settled now stays known.
+    /// What was found among all that are final now stays known.
     fn drop(&mut self) {
-        if let Some(settled) = self.settled {
+        if let Some(final_before) = self.final_before {
             self.found.reverse();
-            (self.search.found, self.search.settled) = (std::mem::take(&mut self.found), settled);
+            (self.search.found, self.search.final_before) = (std::mem::take(&mut self.found), final_before);
         }
     }
 }

@@ -225,7 +225,7 @@ fn Line(ledger: Ledger, row: RwSignal<Option<DecisionLine>>) -> impl IntoView {
                 <span>{move || share().map_or(UNKNOWN.to_owned(), format::percent)}</span>
             </span>
             <span class="l-cost n" role="gridcell">{of(|row| &row.cost)}</span>
-            <span class="l-margin n" role="gridcell" title=of(|row| &row.margin_title)>{of(|row| &row.margin)}</span>
+            <span class="l-margin n" role="gridcell" title=of(|row| &row.cost_gap_title)>{of(|row| &row.cost_gap)}</span>
             <span class="l-verdict" role="gridcell">
                 <b class=move || format!("verdict {}", verdict.get().as_str()) title=move || (verdict.get() == CacheOutcome::Ignored).then_some(IGNORED)>
                     {move || match verdict.get() { CacheOutcome::Ignored => UNKNOWN, known => known.as_str() }}

@@ -30,7 +30,7 @@ pub(super) fn Waterfall(store: Store, decided: DecisionEntry) -> impl IntoView {
     let costs = parts.iter().map(|part| (part.candidate.cost, terms(part)));
     let scale = CostScale::of(costs, std::iter::empty());
     let tied = decided.tied_at_lowest();
-    let margin =
+    let cost_gap =
         decided.next_best().ok().map(|next| next.cost).zip(decided.chosen().map(|chosen| chosen.cost));
     let bars = move || {
         let is_shown = |(at, part): &(usize, &CostParts)| all.get() || *at < BEST || part.is_chosen;
@@ -39,8 +39,8 @@ pub(super) fn Waterfall(store: Store, decided: DecisionEntry) -> impl IntoView {
             .enumerate()
             .filter(is_shown)
             .map(|(_, part)| {
-                let margin = margin.filter(|_| part.is_chosen);
-                bar(store, &scale, part, tied, margin, ignores_cache)
+                let cost_gap = cost_gap.filter(|_| part.is_chosen);
+                bar(store, &scale, part, tied, cost_gap, ignores_cache)
             })
             .collect_view()
     };
@@ -69,7 +69,7 @@ fn bar(
     scale: &CostScale,
     part: &CostParts,
     tied: usize,
-    margin: Option<(f64, f64)>,
+    cost_gap: Option<(f64, f64)>,
     ignores_cache: bool,
 ) -> impl IntoView + use<> {
     let worker = part.candidate.worker;
@@ -81,7 +81,7 @@ fn bar(
         (false, true) => "tied",
         (false, false) => "",
     };
-    let margin = margin.map(|(next, chosen)| {
+    let cost_gap = cost_gap.map(|(next, chosen)| {
         let (from, to) = (chosen.min(next), chosen.max(next));
         let text = if next < chosen { "blocks above the lowest cost" } else { "blocks to the next best" };
         let (left, width) = (scale.width(from), scale.width(scale.base + to - from));
@@ -98,7 +98,7 @@ fn bar(
             <span class="who"><Chip store worker/><em>{note}</em></span>
             <span class="track" aria-hidden="true">{scale.bar(cost, terms(part), ["prefill", "decode", "other"])}</span>
             <span class="sum">{part.sum()}<span class="quiet">{holds}</span></span>
-            {margin}
+            {cost_gap}
         </div>
     }
 }

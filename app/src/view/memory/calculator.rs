@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_insight::capacity::{
-    Convention, Engine, Fault, Field, Form, Input, PRESETS, fraction_setting,
+    CapacityForm, Convention, Engine, Field, FieldFault, Input, PRESETS, fraction_setting,
 };
 use radixscope_insight::memory::live_facts;
 use radixscope_insight::recent_window as live;
@@ -19,7 +19,7 @@ pub(super) fn CalculatorView(calculator: Calculator) -> impl IntoView {
         calculator.read.with(|read| match read {
             Ok(inputs) => match inputs.capacity() {
                 Ok(_) => Vec::new(),
-                Err(error) => vec![Fault { input: error.input(), message: error.to_string() }],
+                Err(error) => vec![FieldFault { input: error.input(), message: error.to_string() }],
             },
             Err(faults) => faults.clone(),
         })
@@ -39,12 +39,12 @@ pub(super) fn CalculatorView(calculator: Calculator) -> impl IntoView {
 }
 
 #[component]
-fn FormView(calculator: Calculator, faults: Memo<Vec<Fault>>) -> impl IntoView {
+fn FormView(calculator: Calculator, faults: Memo<Vec<FieldFault>>) -> impl IntoView {
     let form = calculator.form;
     let filled = RwSignal::new(String::new());
     let preset = move |event| {
         let place = event_target_value(&event).parse().unwrap_or(0);
-        calculator.change(|form| *form = Form::of_preset(place));
+        calculator.change(|form| *form = CapacityForm::of_preset(place));
     };
     let engine = move |event| {
         let name = event_target_value(&event);
@@ -133,7 +133,7 @@ fn is_traffic(field: Field) -> bool {
 }
 
 #[component]
-fn NumberField(calculator: Calculator, faults: Memo<Vec<Fault>>, field: Field) -> impl IntoView {
+fn NumberField(calculator: Calculator, faults: Memo<Vec<FieldFault>>, field: Field) -> impl IntoView {
     let input = field.input;
     let id = format!("cap-{}", field.key);
     let fault_id = format!("{id}-fault");

@@ -8,7 +8,7 @@ mod workers;
 
 use leptos::prelude::*;
 use radixscope_export::panel::workers::NO_WORKER;
-use radixscope_insight::capacity::{CurrentUsage, Fault, Form, Input, Inputs};
+use radixscope_insight::capacity::{CapacityForm, CurrentUsage, FieldFault, Input, Inputs};
 use radixscope_insight::memory::{self, Facts, MemorySegment};
 use radixscope_model::id::Millis;
 
@@ -26,8 +26,8 @@ const KEY_PREFIX: &str = "cap.";
 #[derive(Clone, Copy)]
 struct Calculator {
     store: Store,
-    form: Memo<Form>,
-    read: Memo<Result<Inputs, Vec<Fault>>>,
+    form: Memo<CapacityForm>,
+    read: Memo<Result<Inputs, Vec<FieldFault>>>,
 }
 
 impl Calculator {
@@ -36,7 +36,7 @@ impl Calculator {
         let form = Memo::new(move |_| {
             store.address.with(|address| {
                 let get = |key: &str| address.other(&format!("{KEY_PREFIX}{key}"));
-                let mut form = Form::from_address(get);
+                let mut form = CapacityForm::from_address(get);
                 if get("preset").is_none() {
                     begin_with(&mut form, &facts.get());
                 }
@@ -47,7 +47,7 @@ impl Calculator {
     }
 
     /// Changes what is typed or chosen.
-    fn change(self, change: impl FnOnce(&mut Form)) {
+    fn change(self, change: impl FnOnce(&mut CapacityForm)) {
         let mut form = self.form.get_untracked();
         change(&mut form);
         self.store.address.update(|address| {
@@ -67,7 +67,7 @@ impl Calculator {
 }
 
 /// An untouched form begins with what the deployment reports.
-fn begin_with(form: &mut Form, facts: &Facts) {
+fn begin_with(form: &mut CapacityForm, facts: &Facts) {
     // Workers that differ are no single number: the smallest is what every worker has.
     let blocks = facts.blocks_per_worker.map(|(least, _)| least);
     let Some(blocks) = blocks.filter(|_| facts.block_size_tokens.is_some()) else { return };
@@ -155,7 +155,7 @@ fn Legend() -> impl IntoView {
     let parts = [
         MemorySegment::Used,
         MemorySegment::Retained,
-        MemorySegment::Held,
+        MemorySegment::UsedOrCached,
         MemorySegment::Free,
         MemorySegment::Rest,
     ];
@@ -171,7 +171,7 @@ const fn class(part: MemorySegment) -> &'static str {
     match part {
         MemorySegment::Used => "used",
         MemorySegment::Retained => "retained",
-        MemorySegment::Held => "held-part",
+        MemorySegment::UsedOrCached => "held-part",
         MemorySegment::Free => "free",
         MemorySegment::Rest => "rest",
     }

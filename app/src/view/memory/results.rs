@@ -1,7 +1,7 @@
 //! What fits, with units, sentences as text and the difference to what runs.
 
 use leptos::prelude::*;
-use radixscope_insight::capacity::{Capacity, Fault, FitSentence, against_live, fit_sentences};
+use radixscope_insight::capacity::{Capacity, FieldFault, FitSentence, against_live, fit_sentences};
 use radixscope_insight::memory::live_facts;
 
 use super::Calculator;
@@ -9,7 +9,7 @@ use crate::format;
 use crate::view::control::view;
 
 #[component]
-pub(super) fn Results(calculator: Calculator, faults: Memo<Vec<Fault>>) -> impl IntoView {
+pub(super) fn Results(calculator: Calculator, faults: Memo<Vec<FieldFault>>) -> impl IntoView {
     let computed = Memo::new(move |_| {
         calculator.read.with(|read| {
             let inputs = read.as_ref().ok()?;

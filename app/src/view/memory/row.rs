@@ -167,7 +167,7 @@ fn status_text(memory: &Memory, now: Millis) -> Vec<String> {
         format!("engine {} by {}{}", format::count(used.value), used.source.label(), ago(used.at_ms, now))
     });
     let witnesses: Vec<String> = [mirror, engine].into_iter().flatten().collect();
-    let belief = match witnesses.is_empty() || memory.is_gone {
+    let belief = match witnesses.is_empty() || memory.has_left {
         true => memory.estimate_status_text(),
         false => format!("{}. {}", witnesses.join("; "), memory.estimate_status_text()),
     };

@@ -61,7 +61,7 @@ impl How {
 pub(super) struct Brush {
     scale: Option<(bool, Scale)>,
     fadings: Fadings,
-    /// Most hits of any box, as of a settling.
+    /// Most hits of any box, as of an update of the forest.
     most_hits: Option<(u64, u32)>,
     /// Where the scale of last use ends, as of a step of the clock.
     oldest_ms: Option<(Millis, u64)>,
@@ -133,7 +133,7 @@ impl Brush {
                 lanes::raster(tree, view, lanes, palette, heat, how.picked, pixels)
             }
         });
-        if cluster.still.is_some() {
+        if cluster.paused_tree.is_some() {
             let both = (tree, cluster.live_tree());
             evicted::paint(both, view, how.lanes.as_ref(), palette, pixels, &mut drawn);
         }

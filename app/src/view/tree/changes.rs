@@ -8,7 +8,7 @@ use radixscope_model::id::WorkerIx;
 
 use super::breadcrumb::Breadcrumb;
 use super::stage;
-use super::state::{Form, TreeView};
+use super::state::{TreePlacement, TreeView};
 use crate::format;
 use crate::store::Store;
 use crate::view::changes::ChangesSignal;
@@ -27,7 +27,7 @@ const SAYS: [&str; 5] = [
 /// Picture and legend of what is compared.
 #[component]
 pub(in crate::view) fn ChangedTree(store: Store, dark: Memo<bool>, compared: ChangesSignal) -> impl IntoView {
-    let tree = TreeView::new(Form::Changes, store, dark);
+    let tree = TreeView::new(TreePlacement::Changes, store, dark);
     let counts = move || {
         compared.track();
         BlockChange::ALL.map(|change| (change, store.changed_blocks(change)))

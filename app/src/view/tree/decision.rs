@@ -161,7 +161,7 @@ fn One(tree: TreeView, decided: DecisionEntry) -> impl IntoView {
         "#{id}, prompt of {prompt}{}",
         decided.decision.request_id.as_ref().map_or(String::new(), |request| format!(", request {request}"))
     );
-    let margin = format!("{} {}", label(chosen), decided.margin_text(label));
+    let cost_gap = format!("{} {}", label(chosen), decided.cost_gap_text(label));
     let to_ledger =
         move |_| store.address.update(|address| *address = address.with_decision(Panel::Decisions, id));
     view! {
@@ -171,7 +171,7 @@ fn One(tree: TreeView, decided: DecisionEntry) -> impl IntoView {
             choice if choice.lanes => "Lanes show no path: choose Icicle to see it.".to_owned(),
             _ => tree.painted.description.get(),
         }}</p>
-        <p class="side-margin" data-testid="decision-margin">{margin}</p>
+        <p class="side-margin" data-testid="decision-margin">{cost_gap}</p>
         <p class="caption">{decided.why(label)}</p>
         {is_partial.then(|| view! { <p class="partial-note" data-testid="decision-partial">{ON_PARTIAL_TREE}</p> })}
         {table}

@@ -137,7 +137,7 @@ fn path_of(cluster: &ViewContext<'_>, canvas: &Canvas<'_>, id: DecisionId) -> (S
 
 /// By how much the chosen worker won, in a sentence.
 fn won(decided: &DecisionEntry) -> String {
-    format!("{}: {}.", label(decided.decision.worker), decided.margin_text(label))
+    format!("{}: {}.", label(decided.decision.worker), decided.cost_gap_text(label))
 }
 
 /// The boxes along the path to `node` on the canvas, from the top, the last one as far as the path goes.
@@ -186,8 +186,11 @@ fn brackets(canvas: &Canvas<'_>, decided: &DecisionEntry, rects: &[Rect], last: 
         for x in [left, right - thick] {
             canvas.surface.fill(Rect { left: x, right: x + thick, top: y - thick - arm, bottom: y }, colour);
         }
-        let description =
-            if worker == chosen { format!(" chosen, {}", decided.margin_text(label)) } else { String::new() };
+        let description = if worker == chosen {
+            format!(" chosen, {}", decided.cost_gap_text(label))
+        } else {
+            String::new()
+        };
         let text = format!("{} {}{description}", label(worker), format::count(depth.into()));
         tags.push(Tag { beside: Rect { left, right, ..on }, at: y, text, worker: Some(worker) });
     }

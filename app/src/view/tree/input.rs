@@ -10,7 +10,7 @@ use radixscope_state::tree::forest::{ChainId, Forest};
 use web_sys::{KeyboardEvent, MouseEvent, PointerEvent, WheelEvent};
 
 use super::moves::{Move, first_wide, is_held, neighbour};
-use super::state::{Form, Hovered, TreeView};
+use super::state::{Hovered, TreePlacement, TreeView};
 use crate::draw::annotations::GUTTER;
 
 /// A pointer that moves farther than this while it is down drags and does not click, CSS pixels.
@@ -78,7 +78,7 @@ impl Input {
     }
 
     pub(super) fn wheel(self, event: &WheelEvent) {
-        if self.tree.form == Form::Overview {
+        if self.tree.form == TreePlacement::Overview {
             // It scrolls the page.
             return;
         }
@@ -106,7 +106,7 @@ impl Input {
     }
 
     pub(super) fn down(self, event: &PointerEvent) {
-        if event.button() != 0 || self.tree.form == Form::Overview {
+        if event.button() != 0 || self.tree.form == TreePlacement::Overview {
             return;
         }
         let at = self.place(event);
@@ -120,7 +120,7 @@ impl Input {
 
     pub(super) fn moved(self, event: &PointerEvent) {
         let at = self.place(event);
-        self.tree.hold_by_pointer(true);
+        self.tree.pause_by_pointer(true);
         let mut hands = self.hands.get_value();
         let before = hands.clone();
         let Some(mine) = hands.down.iter_mut().find(|(id, _)| *id == event.pointer_id()) else {
@@ -164,7 +164,7 @@ impl Input {
 
     pub(super) fn left(self) {
         self.tree.pointer.set(None);
-        self.tree.hold_by_pointer(false);
+        self.tree.pause_by_pointer(false);
         self.tree.redraw_soon();
     }
 
@@ -178,10 +178,10 @@ impl Input {
         let at = self.share(place);
         let status_text =
             self.tree.seen.get_value().filter(|(then, _)| *then == place).and_then(|(_, what)| what);
-        if let Some(Hovered::Run(_)) = status_text {
+        if let Some(Hovered::NarrowBoxes(_)) = status_text {
             return self.tree.steer(|camera| camera.zoom(INTO_RUN, at, Axes::Both, true));
         }
-        if self.tree.form == Form::Overview {
+        if self.tree.form == TreePlacement::Overview {
             return self.zoom_or_leave(at);
         }
         let hit = self.tree.store.with_tree(|tree, forest| {
@@ -201,12 +201,12 @@ impl Input {
     pub(super) fn focused(self) {
         let is_keyed =
             self.frame.get_untracked().is_some_and(|frame| frame.matches(":focus-visible") == Ok(true));
-        self.tree.hold_by_focus(is_keyed);
+        self.tree.pause_by_focus(is_keyed);
     }
 
     /// Zooms to the whole box that was clicked twice.
     pub(super) fn double_click(self, event: &MouseEvent) {
-        if self.tree.form == Form::Overview {
+        if self.tree.form == TreePlacement::Overview {
             return;
         }
         let at = self.share(self.place(event));
@@ -256,8 +256,8 @@ impl Input {
     fn make(self, to: Move) -> bool {
         let is_done = make(self.tree, to);
         match to {
-            Move::Out => self.tree.let_go(),
-            _ => self.tree.hold_by_focus(true),
+            Move::Out => self.tree.resume(),
+            _ => self.tree.pause_by_focus(true),
         }
         is_done
     }

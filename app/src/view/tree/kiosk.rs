@@ -6,7 +6,7 @@ use radixscope_model::id::WorkerIx;
 
 use super::empty::EmptyTree;
 use super::stage;
-use super::state::{Form, TreeView};
+use super::state::{TreePlacement, TreeView};
 use crate::format;
 use crate::store::Store;
 use crate::view::chip::{Chip, key_colours};
@@ -18,7 +18,7 @@ const NAMED: usize = 8;
 /// The picture and what its colours mean.
 #[component]
 pub(in crate::view) fn KioskTree(store: Store, dark: Memo<bool>) -> impl IntoView {
-    let tree = TreeView::new(Form::Overview, store, dark);
+    let tree = TreeView::new(TreePlacement::Overview, store, dark);
     let totals = Memo::new(move |_| store.on_beat(|shown| shown.tree().totals()));
     let empty = Memo::new(move |_| totals.get().nodes == 0);
     let blocks = Memo::new(move |_| match totals.get().nodes {
@@ -35,8 +35,9 @@ pub(in crate::view) fn KioskTree(store: Store, dark: Memo<bool>) -> impl IntoVie
             Some(format!("{}, pool {} of {}", all[at].beside(all), at + 1, all.len()))
         })
     });
-    let here =
-        move |worker: &WorkerIx| store.peek(|shown| shown.worker(*worker).is_some_and(|w| w.gone.is_none()));
+    let here = move |worker: &WorkerIx| {
+        store.peek(|shown| shown.worker(*worker).is_some_and(|w| w.departure.is_none()))
+    };
     let named = Memo::new(move |_| store.drawn.get().into_iter().filter(here).collect::<Vec<_>>());
     let more = move || named.with(|all| all.len().checked_sub(NAMED).filter(|more| *more > 0));
     view! {

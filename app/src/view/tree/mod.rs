@@ -3,7 +3,7 @@
 //! # How it works
 //!
 //! The parts share one handle (`state::TreeView`): what the address says, the camera, what is selected and hovered.
-//! Whatever changes asks for a frame; a frame settles the forest, moves the camera, rasters only if a pixel could
+//! Whatever changes asks for a frame; a frame updates the forest, moves the camera, rasters only if a pixel could
 //! differ, and writes texts and outlines on a second canvas. The camera has a goal: everything, a block that it
 //! follows, or where a hand has put it. A free camera remembers the boxes over its middle that are at least half as
 //! wide as the window and moves with the deepest of them, so that what is looked at stays where it is while blocks
@@ -28,6 +28,7 @@ mod lists;
 mod minimap;
 mod moves;
 mod overview;
+mod paused;
 mod redundancy;
 mod save;
 mod search;
@@ -36,7 +37,6 @@ mod side;
 mod speech;
 mod stage;
 mod state;
-mod still;
 mod tip;
 mod toolbar;
 
@@ -53,12 +53,12 @@ pub(super) use changes::ChangedTree;
 use empty::EmptyTree;
 pub(super) use kiosk::KioskTree;
 pub(super) use overview::OverviewTree;
-use state::{Form, TreeView};
+use state::{TreePlacement, TreeView};
 
 /// The panel.
 #[component]
 pub fn TreePanel(store: Store, dark: Memo<bool>) -> impl IntoView {
-    let tree = TreeView::new(Form::Page, store, dark);
+    let tree = TreeView::new(TreePlacement::Page, store, dark);
     decision::follow(tree);
     selected::begin_at(tree);
     let totals = Memo::new(move |_| store.on_beat(|c| c.tree().totals()));
@@ -78,7 +78,7 @@ pub fn TreePanel(store: Store, dark: Memo<bool>) -> impl IntoView {
             </PanelHead>
             <toolbar::Toolbar tree/>
             <breadcrumb::Breadcrumb tree>
-                <still::StillNote tree/>
+                <paused::PausedNote tree/>
                 <span class="showing quiet" data-testid="tree-showing">{tree.showing}</span>
             </breadcrumb::Breadcrumb>
             <toolbar::HitsNote tree/>

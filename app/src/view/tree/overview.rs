@@ -8,8 +8,8 @@ use radixscope_state::tree::forest::Order;
 use super::block::BlockSummary;
 use super::breadcrumb::Breadcrumb;
 use super::empty::EmptyTree;
-use super::state::{Form, Hovered, TreeView};
-use super::still::StillNote;
+use super::paused::PausedNote;
+use super::state::{Hovered, TreePlacement, TreeView};
 use super::{BlockFigures, decision_path, input, stage, tip};
 use crate::format;
 use crate::store::Store;
@@ -25,7 +25,7 @@ const OWNERS: usize = 3;
 /// The panel.
 #[component]
 pub(in crate::view) fn OverviewTree(store: Store, dark: Memo<bool>) -> impl IntoView {
-    let tree = TreeView::new(Form::Overview, store, dark);
+    let tree = TreeView::new(TreePlacement::Overview, store, dark);
     let totals = Memo::new(move |_| store.on_beat(|c| c.tree().totals()));
     let shared = Memo::new(move |_| match totals.get() {
         t if t.nodes == 0 => format::UNKNOWN.to_owned(),
@@ -39,7 +39,7 @@ pub(in crate::view) fn OverviewTree(store: Store, dark: Memo<bool>) -> impl Into
                 <BlockFigures store totals/>
                 <TrustedFigure store id="shared" label="shared" value=shared title="Distinct blocks cached on two workers or more"/>
             </PanelHead>
-            <Breadcrumb tree><StillNote tree/><Tools tree/></Breadcrumb>
+            <Breadcrumb tree><PausedNote tree/><Tools tree/></Breadcrumb>
             <decision_path::Note store painted=tree.painted/>
             <div class="icicle-box">
                 <stage::Canvas tree/>
@@ -84,7 +84,7 @@ fn DetailBar(tree: TreeView) -> impl IntoView {
         block.flatten()
     });
     let narrow = Memo::new(move |_| match tree.hovered.get() {
-        Some(Hovered::Run(narrow)) => Some(narrow),
+        Some(Hovered::NarrowBoxes(narrow)) => Some(narrow),
         Some(Hovered::Block(_)) | None => None,
     });
     let block = Memo::new(move |_| tree.pointed.get().or_else(|| selected.get()));

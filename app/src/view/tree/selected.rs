@@ -76,7 +76,7 @@ struct Detail {
 enum Subject {
     Nothing,
     /// It was there once.
-    Gone(Crumb),
+    Evicted(Crumb),
     Block(Box<Detail>),
 }
 
@@ -123,14 +123,14 @@ pub(super) fn Details(tree: TreeView, size: Memo<BlockSize>) -> impl IntoView {
     let shown = Memo::new(move |_| {
         let under = || match tree.hovered.get() {
             Some(Hovered::Block(crumb)) => Some(crumb),
-            Some(Hovered::Run(_)) | None => None,
+            Some(Hovered::NarrowBoxes(_)) | None => None,
         };
         let Some(crumb) = tree.selected.get().or_else(under) else { return Subject::Nothing };
         store.on_beat(|_| ());
         match store.look(|cluster, forest| of(cluster, forest, crumb)).flatten() {
             Some(detail) => Subject::Block(Box::new(detail)),
             // What is cached nowhere can be pointed at, but has no name.
-            None if tree.selected.get().is_some() => Subject::Gone(crumb),
+            None if tree.selected.get().is_some() => Subject::Evicted(crumb),
             None => Subject::Nothing,
         }
     });
@@ -157,7 +157,7 @@ pub(super) fn Details(tree: TreeView, size: Memo<BlockSize>) -> impl IntoView {
 #[component]
 fn Other(tree: TreeView, shown: Memo<Subject>) -> impl IntoView {
     move || match shown.get() {
-        Subject::Gone(crumb) => {
+        Subject::Evicted(crumb) => {
             let text = format!(
                 "Block {} at position {} was evicted from every worker.",
                 crumb.hash,

@@ -19,7 +19,7 @@ use super::decision_path;
 use super::input::{self, Input};
 use super::minimap::Minimap;
 use super::speech::Speech;
-use super::state::{Choice, Form, Hovered, Narrow, TreeView};
+use super::state::{Choice, Hovered, Narrow, TreePlacement, TreeView};
 use super::tip::Tip;
 use crate::draw::annotations::GUTTER;
 use crate::draw::surface::Surface;
@@ -66,8 +66,8 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
     let below = NodeRef::<html::Canvas>::new();
     let above = NodeRef::<html::Canvas>::new();
     let stage = StoredValue::new_local(None::<Stage>);
-    let is_page = tree.form == Form::Page;
-    let is_whole = tree.form != Form::Overview;
+    let is_page = tree.form == TreePlacement::Page;
+    let is_whole = tree.form != TreePlacement::Overview;
     let minimap = is_page.then(|| Minimap::new(tree));
     tree.store.keep_forest();
     Effect::new(move |_| {
@@ -102,7 +102,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
         untrack(|| draw(tree, stage, minimap, &frame));
     });
     let input = Input::new(tree, frame);
-    on_cleanup(move || tree.let_go());
+    on_cleanup(move || tree.resume());
     let pointed =
         move |part: fn(&BlockSummary) -> String| move || tree.pointed.with(|block| block.as_ref().map(part));
     let workers = move || {
@@ -119,7 +119,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
             data-path-end=tree.painted.end
             data-focus-hash=move || tree.selected.with(|s| s.map(|s| s.hash.to_string()))
             on:wheel=move |event| input.wheel(&event)
-            on:focus=move |_| input.focused() on:blur=move |_| tree.hold_by_focus(false)
+            on:focus=move |_| input.focused() on:blur=move |_| tree.pause_by_focus(false)
             on:pointerdown=move |event| input.down(&event) on:pointermove=move |event| input.moved(&event)
             on:pointerup=move |event| input.up(&event) on:pointercancel=move |event| input.up(&event)
             on:pointerleave=move |_| input.left()
@@ -251,7 +251,8 @@ impl Stage {
             outline(id, palette.focus, 2.5, 0.0);
         }
         // A path belongs to all workers at once: lanes have no place for it. And it is one of a single moment.
-        let has_path = !tree.choice.with_untracked(|choice| choice.lanes) && tree.form != Form::Changes;
+        let has_path =
+            !tree.choice.with_untracked(|choice| choice.lanes) && tree.form != TreePlacement::Changes;
         let decision = tree.store.address.with_untracked(|address| address.decision).filter(|_| has_path);
         let canvas = decision_path::Canvas { surface, view: *view, forest, palette };
         decision_path::paint(cluster, &canvas, decision, tree.painted);
@@ -284,7 +285,7 @@ impl Stage {
                 && (f64::from(run.top)..f64::from(run.bottom)).contains(&position)
         });
         if let Some(run) = run {
-            return (Some(Hovered::Run(Narrow::of(run))), None);
+            return (Some(Hovered::NarrowBoxes(Narrow::of(run))), None);
         }
         let Some((id, position)) = input::at(forest, across, position) else { return (None, None) };
         let crumb = Crumb::at(mirror, mirror.block_at(forest.chain(id), position), position);

@@ -9,11 +9,11 @@ use radixscope_icicle::crumb::Crumb;
 use radixscope_icicle::lanes::Lanes;
 use radixscope_model::id::{Millis, PoolIx};
 use radixscope_state::cluster::{TOUCH_MS, touch};
-use radixscope_state::tree::forest::{Arrangement, Run, Width};
+use radixscope_state::tree::forest::{Arrangement, NarrowBoxes, Width};
 
 use super::block::BlockSummary;
 use super::decision_path::Painted;
-use super::still::Hold;
+use super::paused::TreePause;
 use crate::store::{Store, TIER_KEY, ViewContext};
 use crate::view_context::DrawnTree;
 
@@ -39,7 +39,7 @@ pub(super) const HITS_WINDOW_MS: u64 = 5 * 60 * 1_000;
 
 /// Where the tree stands, and so what belongs to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Form {
+pub(super) enum TreePlacement {
     /// A panel that fills the page: wheel and hand move the camera, a click selects, the address says how it looks.
     Page,
     /// The same in the panel of changes between two moments: coloured by what changed.
@@ -74,7 +74,7 @@ pub(super) enum Hovered {
     /// A block.
     Block(Crumb),
     /// Neighbours that are too narrow to be distinguished.
-    Run(Narrow),
+    NarrowBoxes(Narrow),
 }
 
 /// Sums over neighbours that are too narrow to be distinguished, and all that is below them.
@@ -91,7 +91,7 @@ pub(super) struct Narrow {
 }
 
 impl Narrow {
-    pub(super) fn of(run: &Run) -> Self {
+    pub(super) fn of(run: &NarrowBoxes) -> Self {
         Self { boxes: run.chains, blocks: run.blocks, workers: run.workers, hits: run.hits }
     }
 }
@@ -103,7 +103,7 @@ type PointerSample = ((f64, f64), Option<Hovered>);
 #[derive(Clone, Copy)]
 pub(super) struct TreeView {
     /// Where the tree stands.
-    pub form: Form,
+    pub form: TreePlacement,
     /// The state.
     pub store: Store,
     /// Theme.
@@ -126,7 +126,7 @@ pub(super) struct TreeView {
     /// What was under it, and where it was then.
     pub seen: StoredValue<Option<PointerSample>>,
     /// Why the tree holds still.
-    pub hold: Hold,
+    pub pause: TreePause,
     /// Pointer over the picture, CSS pixels from its upper left corner, the axis included.
     pub pointer: RwSignal<Option<(f64, f64)>>,
     /// Boxes from the top to the one that spans the window, or that is looked at.
@@ -151,10 +151,10 @@ pub(super) fn known_requests(cluster: &ViewContext<'_>, now: Millis) -> u32 {
 }
 
 impl TreeView {
-    pub(super) fn new(form: Form, store: Store, dark: Memo<bool>) -> Self {
+    pub(super) fn new(form: TreePlacement, store: Store, dark: Memo<bool>) -> Self {
         let choice = Memo::new(move |_| {
             store.address.with(|address| {
-                if form != Form::Page {
+                if form != TreePlacement::Page {
                     let arrangement = Arrangement { order: address.order, ..Arrangement::default() };
                     return Choice { arrangement, ..Choice::default() };
                 }
@@ -183,7 +183,7 @@ impl TreeView {
             hovered: RwSignal::new(None),
             pointed: RwSignal::new(None),
             seen: StoredValue::new(None),
-            hold: Hold::new(),
+            pause: TreePause::new(),
             pointer: RwSignal::new(None),
             path: RwSignal::new(Vec::new()),
             showing: RwSignal::new(String::new()),
@@ -220,7 +220,7 @@ impl TreeView {
             self.store.address.update(|address| address.set_other(TIER_KEY, None));
         }
         self.begin((pool, None));
-        // It may have come after the tree began to hold still.
+        // It may have come after the tree was paused.
         self.store.renew_tree();
         self.go_to(crumb);
     }

@@ -6,7 +6,7 @@ use radixscope_insight::changes::{BlockChange, ChangeTree};
 use radixscope_model::id::WorkerIx;
 
 use super::block::BlockSummary;
-use super::state::{Form, Hovered, Narrow, TreeView};
+use super::state::{Hovered, Narrow, TreePlacement, TreeView};
 use crate::format;
 use crate::view::chip::Chip;
 use crate::view::control::view;
@@ -37,7 +37,7 @@ pub(super) fn Tip(tree: TreeView, frame: NodeRef<html::Div>) -> impl IntoView {
     };
     let text = move || match tree.hovered.get()? {
         Hovered::Block(_) => tree.pointed.get().map(|block| view! { <Block tree block/> }),
-        Hovered::Run(narrow) => Some(view! { <Many tree narrow/> }),
+        Hovered::NarrowBoxes(narrow) => Some(view! { <Many tree narrow/> }),
     };
     view! {
         <Show when=move || tree.hovered.with(Option::is_some) && tree.pointer.with(Option::is_some)>
@@ -83,7 +83,8 @@ fn Block(tree: TreeView, block: BlockSummary) -> impl IntoView {
 #[component]
 pub(super) fn Many(tree: TreeView, narrow: Narrow) -> impl IntoView {
     let many = tree.store.workers.get() > 64;
-    let text = if tree.form == Form::Changes { changed_text(narrow) } else { many_text(narrow, many) };
+    let text =
+        if tree.form == TreePlacement::Changes { changed_text(narrow) } else { many_text(narrow, many) };
     view! {
         <p><b>{text}</b></p>
         <p class="quiet">"Too narrow to separate: zoom in to see them"</p>

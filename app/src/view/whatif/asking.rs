@@ -2,7 +2,8 @@
 
 use leptos::prelude::*;
 use radixscope_insight::whatif::{
-    Adjustment, Blocks, Busy, CandidateRef, Changes, Hashes, Prompt, Question, deployed, settings_of,
+    Adjustment, Blocks, Busy, CandidateRef, Hashes, Prompt, WhatIfRequest, WorkerChanges, deployed,
+    settings_of,
 };
 use radixscope_model::id::{BlockHash, DecisionId, PoolIx, Worker};
 use radixscope_router::hash::Seed;
@@ -48,7 +49,7 @@ impl Mode {
 
 /// Why there is no response, and the field to look at.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Fault {
+pub(super) struct InputFault {
     /// As in the API: `decision`, `after`, `prompt`, `block_size_tokens`, `options`, `workers`.
     pub field: &'static str,
     pub message: String,
@@ -56,7 +57,7 @@ pub(super) struct Fault {
     pub is_hint: bool,
 }
 
-impl Fault {
+impl InputFault {
     pub(super) fn new(field: &'static str, message: impl Into<String>) -> Self {
         Self { field, message: message.into(), is_hint: false }
     }
@@ -103,7 +104,7 @@ pub(super) struct QueryState {
     /// As typed; empty: the cluster's.
     pub block_size: RwSignal<String>,
     pub options: RwSignal<RouterSettings>,
-    pub changes: RwSignal<Changes>,
+    pub changes: RwSignal<WorkerChanges>,
     /// Token ids as blocks: hashing them anew for every touch of a slider would be felt.
     token_blocks: Memo<Option<Blocks>>,
 }
@@ -136,7 +137,7 @@ impl QueryState {
             length: RwSignal::new(4_000),
             block_size,
             options: RwSignal::new(RouterSettings::default()),
-            changes: RwSignal::new(Changes::default()),
+            changes: RwSignal::new(WorkerChanges::default()),
             token_blocks,
         }
     }
@@ -185,7 +186,7 @@ impl QueryState {
     pub(super) fn use_example(self) {
         self.mode.set(Mode::Example);
         self.options.set(example::SETTINGS);
-        self.changes.set(Changes::default());
+        self.changes.set(WorkerChanges::default());
         self.block_size.set(String::new());
     }
 
@@ -222,12 +223,12 @@ impl QueryState {
     }
 
     /// The question. Tracked.
-    pub(super) fn question(self, cluster: &ViewContext<'_>) -> Result<Question, Fault> {
+    pub(super) fn question(self, cluster: &ViewContext<'_>) -> Result<WhatIfRequest, InputFault> {
         let typed = self.block_size.get();
         let block_size_tokens = match typed.trim() {
             "" => None,
             text => Some(text.parse().map_err(|_| {
-                Fault::new(
+                InputFault::new(
                     "block_size_tokens",
                     format!("“{text}” is not a block size: expected a whole number of tokens"),
                 )
@@ -239,14 +240,14 @@ impl QueryState {
                 let typed = self.decision.get();
                 let id = typed.trim().parse().map(DecisionId).map_err(|_| {
                     if typed.trim().is_empty() {
-                        return Fault::hint(
+                        return InputFault::hint(
                             "decision",
                             "Choose a decision: it appears here once the router places a request",
                         );
                     }
                     let message =
                         format!("“{typed}” is not a decision: expected its number, as Decisions shows it");
-                    Fault::new("decision", message)
+                    InputFault::new("decision", message)
                 })?;
                 // A decision is scored in its own pool, whichever is shown.
                 (actual, pool) = (Some(id), None);
@@ -258,13 +259,14 @@ impl QueryState {
             }
             Mode::Prefix => {
                 let worker = self.prefix_worker.with(|text| worker(cluster, text));
-                let worker = worker
-                    .ok_or_else(|| Fault::hint("after", "Choose a worker on which the prefix is cached"))?;
+                let worker = worker.ok_or_else(|| {
+                    InputFault::hint("after", "Choose a worker on which the prefix is cached")
+                })?;
                 let block = self.prefix_block.get();
                 let block_hash = block.trim().parse().map(BlockHash).map_err(|_| {
                     let message =
                         "Enter the block hash of the prefix's last block in decimal, as the tree shows it";
-                    Fault { is_hint: block.trim().is_empty(), ..Fault::new("after", message) }
+                    InputFault { is_hint: block.trim().is_empty(), ..InputFault::new("after", message) }
                 })?;
                 Prompt::After { worker, block_hash, new_tokens: self.new_tokens.get() }
             }
@@ -274,18 +276,18 @@ impl QueryState {
                         Mode::Text => "The text has no token ids yet: choose a tokenizer and enter a text",
                         _ => "Paste token ids to see where their prompt would go",
                     };
-                    return Err(Fault::hint("prompt", message));
+                    return Err(InputFault::hint("prompt", message));
                 }
                 let unknown = || {
                     let message = "Tokens per block are unknown: no model card was read; enter them below";
-                    Fault::new("block_size_tokens", message)
+                    InputFault::new("block_size_tokens", message)
                 };
                 Prompt::Blocks(self.token_blocks.get().ok_or_else(unknown)?)
             }
             Mode::Hashes => {
                 let hashes = self.hashes.with(|pasted| pasted.numbers.clone());
                 if hashes.is_empty() {
-                    return Err(Fault::hint(
+                    return Err(InputFault::hint(
                         "prompt",
                         "Paste block hashes to see where their prompt would go",
                     ));
@@ -297,7 +299,7 @@ impl QueryState {
             Mode::Example => Prompt::Example,
         };
         let (options, changes) = (self.options.get(), self.changes.get());
-        Ok(Question { prompt, pool, actual, options, block_size_tokens, router: None, changes })
+        Ok(WhatIfRequest { prompt, pool, actual, options, block_size_tokens, router: None, changes })
     }
 }
 

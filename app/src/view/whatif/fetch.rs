@@ -8,7 +8,7 @@ use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{RequestInit, Response};
 
-use super::asking::Fault;
+use super::asking::InputFault;
 use crate::net::response::{error_message, json};
 use crate::net::source;
 
@@ -33,11 +33,13 @@ impl FetchedPrompt {
     }
 
     /// The prompt of `wanted`.
-    pub(super) fn blocks(&self, wanted: DecisionId) -> Result<Blocks, Fault> {
+    pub(super) fn blocks(&self, wanted: DecisionId) -> Result<Blocks, InputFault> {
         match self {
             FetchedPrompt::Done(id, Ok(blocks)) if *id == wanted => Ok(blocks.clone()),
-            FetchedPrompt::Done(id, Err(why)) if *id == wanted => Err(Fault::new("decision", why.clone())),
-            _ => Err(Fault::hint("decision", "Fetching the prompt's hashes from the server …")),
+            FetchedPrompt::Done(id, Err(why)) if *id == wanted => {
+                Err(InputFault::new("decision", why.clone()))
+            }
+            _ => Err(InputFault::hint("decision", "Fetching the prompt's hashes from the server …")),
         }
     }
 }

@@ -3,11 +3,11 @@
 use crate::view::control::view;
 use leptos::prelude::*;
 
-use super::asking::Fault;
+use super::asking::InputFault;
 
 /// The fault of one of `fields`, as text; nothing where it is another's, or only a hint, which stands where the response will.
 #[component]
-pub(super) fn FaultOf(fault: Memo<Option<Fault>>, fields: &'static [&'static str]) -> impl IntoView {
+pub(super) fn FaultOf(fault: Memo<Option<InputFault>>, fields: &'static [&'static str]) -> impl IntoView {
     let message = Memo::new(move |_| {
         fault.with(|fault| {
             fault

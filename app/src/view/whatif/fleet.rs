@@ -1,10 +1,10 @@
 //! How the cluster differs: workers left out, made busier, added.
 
 use leptos::prelude::*;
-use radixscope_insight::whatif::{Adjustment, Busy, CandidateRef, Changes, MAX_ADDED};
+use radixscope_insight::whatif::{Adjustment, Busy, CandidateRef, MAX_ADDED, WorkerChanges};
 use radixscope_router::{Formula, example};
 
-use super::asking::{Fault, Mode, QueryState, more};
+use super::asking::{InputFault, Mode, QueryState, more};
 use super::field::FaultOf;
 use super::response::name;
 use crate::store::{Store, ViewContext};
@@ -46,7 +46,7 @@ impl LoadPart {
 }
 
 #[component]
-pub(super) fn Fleet(store: Store, asking: QueryState, fault: Memo<Option<Fault>>) -> impl IntoView {
+pub(super) fn Fleet(store: Store, asking: QueryState, fault: Memo<Option<InputFault>>) -> impl IntoView {
     let workers = Memo::new(move |_| {
         store.on_beat(|shown| {
             let pool = asking.pool(shown);
@@ -69,7 +69,7 @@ pub(super) fn Fleet(store: Store, asking: QueryState, fault: Memo<Option<Fault>>
     let counts_requests =
         Memo::new(move |_| asking.options.with(|o| matches!(o.formula, Formula::D | Formula::E)));
     let added = Memo::new(move |_| asking.changes.with(|changes| changes.added));
-    let is_changed = Memo::new(move |_| asking.changes.with(|changes| *changes != Changes::default()));
+    let is_changed = Memo::new(move |_| asking.changes.with(|changes| *changes != WorkerChanges::default()));
     let unlisted = move || workers.with(Vec::len).saturating_sub(LISTED);
     view! {
         <fieldset class="fleet">
@@ -98,7 +98,7 @@ pub(super) fn Fleet(store: Store, asking: QueryState, fault: Memo<Option<Fault>>
                 <button class="plain" data-testid="whatif-remove" disabled=move || added.get() == 0
                     on:click=move |_| asking.changes.update(|c| c.added = c.added.saturating_sub(1))>"Remove one"</button>
                 <button class="plain" data-testid="whatif-as-is" disabled=move || !is_changed.get()
-                    on:click=move |_| asking.changes.set(Changes::default())>"Reset"</button>
+                    on:click=move |_| asking.changes.set(WorkerChanges::default())>"Reset"</button>
             </div>
         </fieldset>
     }

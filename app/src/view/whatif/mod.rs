@@ -13,8 +13,8 @@ mod settings;
 use leptos::prelude::*;
 use radixscope_model::id::{BlockHash, DecisionId, Millis, Worker};
 
-use self::asking::{Fault, QueryState};
-use self::response::{AnswerView, OfflineReplay};
+use self::asking::{InputFault, QueryState};
+use self::response::{OfflineReplay, ResponseView};
 use crate::format;
 use crate::store::{Store, now_ms, time_of_day};
 use crate::url::Panel;
@@ -28,8 +28,8 @@ const PACE_MS: u64 = 500;
 pub fn WhatIfPanel(store: Store) -> impl IntoView {
     let asking = QueryState::new(store);
     begin(store, asking);
-    let frozen = StoredValue::new_local(None::<OfflineReplay>);
-    let frozen_seq = RwSignal::new(None::<u64>);
+    let offline = StoredValue::new_local(None::<OfflineReplay>);
+    let offline_seq = RwSignal::new(None::<u64>);
     let took_us = RwSignal::new(0);
     // By the page's clock: the server's may stand still, as that of a recording does.
     let tick = Memo::new(move |_| {
@@ -38,12 +38,13 @@ pub fn WhatIfPanel(store: Store) -> impl IntoView {
             (cluster.seq().0 > 0, now)
         })
     });
-    let result = response::keep_current(store, asking, frozen, frozen_seq, tick, took_us);
-    let fault: Memo<Option<Fault>> = Memo::new(move |_| result.with(|result| result.as_ref().err().cloned()));
+    let result = response::keep_current(store, asking, offline, offline_seq, tick, took_us);
+    let fault: Memo<Option<InputFault>> =
+        Memo::new(move |_| result.with(|result| result.as_ref().err().cloned()));
     view! {
         <section class="panel whatif" aria-labelledby="whatif-title" data-testid="whatif">
             <PanelHead store panel=Panel::WhatIf title="What-if">
-                <Moment store frozen frozen_seq/>
+                <Moment store offline offline_seq/>
             </PanelHead>
             <div class="whatif-halves">
                 <div class="whatif-question scroll" role="form" aria-label="Question">
@@ -56,7 +57,7 @@ pub fn WhatIfPanel(store: Store) -> impl IntoView {
                     <fleet::Fleet store asking fault/>
                 </div>
                 <div class="whatif-right scroll">
-                    <AnswerView store result took_us/>
+                    <ResponseView store result took_us/>
                 </div>
             </div>
         </section>
@@ -67,23 +68,26 @@ pub fn WhatIfPanel(store: Store) -> impl IntoView {
 #[component]
 fn Moment(
     store: Store,
-    frozen: StoredValue<Option<OfflineReplay>, LocalStorage>,
-    frozen_seq: RwSignal<Option<u64>>,
+    offline: StoredValue<Option<OfflineReplay>, LocalStorage>,
+    offline_seq: RwSignal<Option<u64>>,
 ) -> impl IntoView {
     let toggle = move |_| {
-        if frozen_seq.get_untracked().is_some() {
-            frozen.set_value(None);
-            frozen_seq.set(None);
+        if offline_seq.get_untracked().is_some() {
+            offline.set_value(None);
+            offline_seq.set(None);
             return;
         }
-        let copy =
-            OfflineReplay { cluster: store.peek(|shown| shown.cluster.frozen()), at_ms: store.now_ms() };
-        frozen_seq.set(Some(copy.cluster.seq().0));
-        frozen.set_value(Some(copy));
+        let copy = OfflineReplay {
+            cluster: store.peek(|shown| shown.cluster.copy_without_forests()),
+            at_ms: store.now_ms(),
+        };
+        offline_seq.set(Some(copy.cluster.seq().0));
+        offline.set_value(Some(copy));
     };
-    let text = move || match frozen_seq.get() {
+    let text = move || match offline_seq.get() {
         Some(seq) => {
-            let at = frozen.with_value(|frozen| frozen.as_ref().map_or(Millis(0), |frozen| frozen.at_ms));
+            let at =
+                offline.with_value(|offline| offline.as_ref().map_or(Millis(0), |offline| offline.at_ms));
             format!("Fixed at {}, record {}", time_of_day(at), format::count(seq))
         }
         None => match store.at.get() {
@@ -92,9 +96,9 @@ fn Moment(
         },
     };
     view! {
-        <span class="moment" class:frozen=move || frozen_seq.get().is_some() data-testid="whatif-moment">{move || text()}</span>
-        <button type="button" class="plain" on:click=toggle aria-pressed=move || frozen_seq.get().is_some().to_string() data-testid="whatif-freeze">
-            {move || match (frozen_seq.get().is_some(), store.at.get()) {
+        <span class="moment" class:frozen=move || offline_seq.get().is_some() data-testid="whatif-moment">{move || text()}</span>
+        <button type="button" class="plain" on:click=toggle aria-pressed=move || offline_seq.get().is_some().to_string() data-testid="whatif-freeze">
+            {move || match (offline_seq.get().is_some(), store.at.get()) {
                 (false, _) => "Freeze",
                 (true, 0) => "Back to live",
                 (true, _) => "Unfreeze",

@@ -5,7 +5,7 @@ use radixscope_icicle::palette::label;
 use radixscope_model::id::{DecisionId, WorkerIx};
 use radixscope_state::cluster::DecisionEntry;
 
-use super::asking::{Fault, Mode, QueryState};
+use super::asking::{InputFault, Mode, QueryState};
 use super::fetch;
 use super::field::FaultOf;
 use crate::format::{self, UNKNOWN};
@@ -18,7 +18,7 @@ use crate::view::prompt_text::PromptText;
 const LISTED: usize = 64;
 
 #[component]
-pub(super) fn PromptForm(store: Store, asking: QueryState, fault: Memo<Option<Fault>>) -> impl IntoView {
+pub(super) fn PromptForm(store: Store, asking: QueryState, fault: Memo<Option<InputFault>>) -> impl IntoView {
     let tab = |(mode, id, title): (Mode, &'static str, &'static str)| {
         view! {
             <label class="tab">

@@ -2,12 +2,12 @@
 
 use leptos::prelude::*;
 use radixscope_icicle::palette::label;
-use radixscope_insight::whatif::{self, CandidateRef, Prompt, State, WhatIf, WhatIfResponse};
+use radixscope_insight::whatif::{self, CandidateRef, Prompt, WhatIf, WhatIfResponse, WhatIfState};
 use radixscope_model::id::Millis;
 use radixscope_router::explain::Short;
 use radixscope_state::cluster::{Cluster, PoolState};
 
-use super::asking::{Fault, QueryState};
+use super::asking::{InputFault, QueryState};
 use crate::format;
 use crate::store::{Store, ViewContext, now_ms};
 use crate::view::control::view;
@@ -28,7 +28,7 @@ pub(super) struct Response {
     pub rows: Vec<CostRow>,
     more: usize,
     headline: String,
-    margin: String,
+    cost_gap: String,
     prompt: String,
     versus: Option<(String, bool)>,
     notes: Vec<String>,
@@ -36,25 +36,25 @@ pub(super) struct Response {
 }
 
 /// The response, or what is wrong with the request.
-pub(super) type AnswerResult = Result<Response, Fault>;
+pub(super) type ResponseResult = Result<Response, InputFault>;
 
 /// Asks whenever the question changes, and with `tick` as the state does. The last time it took is written to `took_us`.
 pub(super) fn keep_current(
     store: Store,
     asking: QueryState,
-    frozen: StoredValue<Option<OfflineReplay>, LocalStorage>,
-    frozen_seq: RwSignal<Option<u64>>,
+    offline: StoredValue<Option<OfflineReplay>, LocalStorage>,
+    offline_seq: RwSignal<Option<u64>>,
     tick: Memo<(bool, u64)>,
     took_us: RwSignal<u64>,
-) -> Memo<AnswerResult> {
+) -> Memo<ResponseResult> {
     let engine = StoredValue::new_local(WhatIf::default());
     Memo::new(move |_| {
         let start = now_ms();
-        let is_frozen = frozen_seq.get().is_some();
-        let ask = |cluster: &ViewContext<'_>, now: Millis| -> AnswerResult {
+        let is_offline = offline_seq.get().is_some();
+        let ask = |cluster: &ViewContext<'_>, now: Millis| -> ResponseResult {
             let question = asking.question(cluster)?;
-            let state = State { cluster: cluster.cluster, active: None, now_ms: now };
-            let result = engine.try_update_value(|engine| match engine.ask(state, &question) {
+            let state = WhatIfState { cluster: cluster.cluster, active: None, now_ms: now };
+            let result = engine.try_update_value(|engine| match engine.score(state, &question) {
                 Ok(scored) => {
                     let mut response = shown(cluster, &scored);
                     if cluster.pool_list().len() > 1 && !matches!(question.prompt, Prompt::Example) {
@@ -64,14 +64,14 @@ pub(super) fn keep_current(
                     }
                     Ok(response)
                 }
-                Err(refused) => Err(Fault::new(refused.field(), sentence(&refused.to_string()))),
+                Err(refused) => Err(InputFault::new(refused.field(), sentence(&refused.to_string()))),
             });
-            result.unwrap_or_else(|| Err(Fault::new("prompt", "The panel is closed")))
+            result.unwrap_or_else(|| Err(InputFault::new("prompt", "The panel is closed")))
         };
-        let result = if is_frozen {
+        let result = if is_offline {
             let pools = store.pools.get();
-            frozen.with_value(|frozen| {
-                frozen.as_ref().map(|frozen| ask(&ViewContext::new(&frozen.cluster, pools), frozen.at_ms))
+            offline.with_value(|offline| {
+                offline.as_ref().map(|offline| ask(&ViewContext::new(&offline.cluster, pools), offline.at_ms))
             })
         } else {
             None
@@ -155,10 +155,10 @@ fn shown(cluster: &Cluster, scored: &WhatIfResponse<'_>) -> Response {
         many if winning <= 4 => format!("{} tie", many.join(", ")),
         _ => format!("{} workers tie", format::count(winning as u64)),
     };
-    let margin = match scores.cost_gap_blocks() {
+    let cost_gap = match scores.cost_gap_blocks() {
         None => "One candidate, no cost gap".to_owned(),
         Some(0.0) => "The lowest cost is shared: a tie".to_owned(),
-        Some(margin) => format!("Cost gap {} blocks to the next", Short(margin)),
+        Some(cost_gap) => format!("Cost gap {} blocks to the next", Short(cost_gap)),
     };
     let request = scored.request;
     let prompt = format!(
@@ -171,7 +171,7 @@ fn shown(cluster: &Cluster, scored: &WhatIfResponse<'_>) -> Response {
         more: scores.len() - rows.len(),
         rows,
         headline,
-        margin,
+        cost_gap,
         prompt,
         versus: scored.versus.map(|versus| (versus.sentence(name), versus.changes_worker)),
         notes: scored.notes.to_vec(),
@@ -181,12 +181,16 @@ fn shown(cluster: &Cluster, scored: &WhatIfResponse<'_>) -> Response {
 
 /// The right half of the panel.
 #[component]
-pub(super) fn AnswerView(store: Store, result: Memo<AnswerResult>, took_us: RwSignal<u64>) -> impl IntoView {
+pub(super) fn ResponseView(
+    store: Store,
+    result: Memo<ResponseResult>,
+    took_us: RwSignal<u64>,
+) -> impl IntoView {
     let of = move |pick: fn(&Response) -> String| {
         Memo::new(move |_| result.with(|result| result.as_ref().map(pick).unwrap_or_default()))
     };
     let headline = of(|shown| shown.headline.clone());
-    let margin = of(|shown| shown.margin.clone());
+    let cost_gap = of(|shown| shown.cost_gap.clone());
     let prompt = of(|shown| shown.prompt.clone());
     let more = of(|shown| match shown.more {
         0 => String::new(),
@@ -213,11 +217,11 @@ pub(super) fn AnswerView(store: Store, result: Memo<AnswerResult>, took_us: RwSi
                 {move || partial.get().map(|why| view! { <p class="partial-note" data-testid="whatif-partial">{why}</p> })}
                 <div class="verdict">
                     <p class="headline" role="status" aria-live="polite" data-testid="whatif-winner">{headline}</p>
-                    <p class="quiet"><span data-testid="whatif-margin">{margin}</span>" · "{prompt}</p>
+                    <p class="quiet"><span data-testid="whatif-margin">{cost_gap}</span>" · "{prompt}</p>
                 </div>
-                {move || versus.get().map(|(sentence, flips)| view! {
-                    <p class="versus" class:flips=flips data-testid="whatif-versus">
-                        <b>{if flips { "Change worker" } else { "Same worker" }}</b>" "{sentence}
+                {move || versus.get().map(|(sentence, changes_worker)| view! {
+                    <p class="versus" class:flips=changes_worker data-testid="whatif-versus">
+                        <b>{if changes_worker { "Change worker" } else { "Same worker" }}</b>" "{sentence}
                     </p>
                 })}
                 <CostRows store rows/>

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use radixscope_router::{Formula, Role, RouterSettings};
 
-use super::asking::{Fault, QueryState};
+use super::asking::{InputFault, QueryState};
 use super::field::FaultOf;
 use crate::store::Store;
 use crate::view::control::view;
@@ -48,7 +48,7 @@ fn slider_most(name: &str, most: Option<f64>) -> f64 {
 }
 
 #[component]
-pub(super) fn Settings(store: Store, asking: QueryState, fault: Memo<Option<Fault>>) -> impl IntoView {
+pub(super) fn Settings(store: Store, asking: QueryState, fault: Memo<Option<InputFault>>) -> impl IntoView {
     let options = asking.options;
     let formula = Memo::new(move |_| options.with(|options| options.formula));
     let choose = move |event| {

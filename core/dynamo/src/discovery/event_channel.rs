@@ -1,7 +1,7 @@
 //! Event channels: how to subscribe to a publisher of events (reference §8.2, §2.9).
 
 use super::Name;
-use super::key::Key;
+use super::key::EntryKey;
 use crate::subject::{Subject, Transport};
 use crate::typed::{Bounded, or_default};
 use serde::{Deserialize, Deserializer};
@@ -57,7 +57,7 @@ pub(super) struct ChannelEntry<'a> {
 }
 
 impl EventChannel {
-    pub(super) fn of(key: &Key<'_>, entry: ChannelEntry<'_>) -> Self {
+    pub(super) fn of(key: &EntryKey<'_>, entry: ChannelEntry<'_>) -> Self {
         let topic = entry.topic.map_or_else(|| key.topic.to_owned(), |Name(topic)| topic);
         let transport = or_default(entry.transport);
         let by = match transport {

@@ -2,7 +2,7 @@
 
 use super::Name;
 use super::instance::Instance;
-use super::key::Key;
+use super::key::EntryKey;
 use crate::request_plane::QueryEndpoint;
 use crate::subject::{Subject, Transport};
 use crate::typed::or_default;
@@ -46,7 +46,7 @@ struct WorkerFields {
 }
 
 impl EventSource {
-    pub(super) fn of(key: &Key<'_>, entry: SourceEntry<'_>) -> Self {
+    pub(super) fn of(key: &EntryKey<'_>, entry: SourceEntry<'_>) -> Self {
         let SourceEntry { publisher_id, topic, metadata } = entry;
         let metadata: Metadata<'_> = or_default(metadata);
         let worker = metadata.worker.map(|worker| Worker::new(worker.worker_id, worker.dp_rank));

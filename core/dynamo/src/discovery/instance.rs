@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_endpoint_tells_what_its_name_tells() {
+    fn a_query_endpoint_has_what_its_name_gives() {
         let query = read(
             r#"{"component":"backend","endpoint":"worker_kv_query_source_14f","namespace":"d","instance_id":7,"transport":{"tcp":"h:1/7/d/backend/x"},"request_plane_codec":"msgpack"}"#,
         );

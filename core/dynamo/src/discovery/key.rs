@@ -14,12 +14,12 @@ pub fn plain_key(key: &str) -> Cow<'_, str> {
 
 /// The Dynamo namespace that a plain key is of. `None`: it is of none of the kinds that are read, or names none.
 pub fn namespace_of(key: &str) -> Option<&str> {
-    Key::parse(key).map(|key| key.namespace).filter(|namespace| !namespace.is_empty())
+    EntryKey::parse(key).map(|key| key.namespace).filter(|namespace| !namespace.is_empty())
 }
 
 /// The contents of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Key<'k> {
+pub(super) struct EntryKey<'k> {
     /// "" if the key names none.
     pub(super) namespace: &'k str,
     /// "" if the key names none.
@@ -30,7 +30,7 @@ pub(super) struct Key<'k> {
     pub(super) topic: &'k str,
 }
 
-impl<'k> Key<'k> {
+impl<'k> EntryKey<'k> {
     /// `None`: it is of none of Dynamo's kinds of entries that are read here.
     pub(super) fn parse(key: &'k str) -> Option<Self> {
         let (kind, rest) = key.strip_prefix("v1/")?.split_once('/')?;
@@ -102,7 +102,8 @@ mod tests {
             ("v2/mdc/dynamo", None),
             ("", None),
         ] {
-            let read = Key::parse(key).map(|key| [key.namespace, key.component, key.endpoint, key.topic]);
+            let read =
+                EntryKey::parse(key).map(|key| [key.namespace, key.component, key.endpoint, key.topic]);
             assert_eq!(read, expected, "{key}");
         }
     }

@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use crate::envelope::Format;
 use crate::error::DecodeError;
 use crate::typed::{self, Text};
-use key::Key;
+use key::EntryKey;
 use radixscope_model::record::Topic;
 use serde::{Deserialize, Deserializer};
 
@@ -51,11 +51,11 @@ pub enum DiscoveryEntry {
 /// The first thing that was not understood.
 pub fn decode(key: &str, value: &[u8]) -> Result<DiscoveryEntry, DecodeError> {
     let key = plain_key(key);
-    let Some(key) = Key::parse(&key) else { return Ok(DiscoveryEntry::Other) };
+    let Some(key) = EntryKey::parse(&key) else { return Ok(DiscoveryEntry::Other) };
     read(&key, value)
 }
 
-fn read(key: &Key<'_>, value: &[u8]) -> Result<DiscoveryEntry, DecodeError> {
+fn read(key: &EntryKey<'_>, value: &[u8]) -> Result<DiscoveryEntry, DecodeError> {
     // The type may come after what it decides on, so it is read first.
     Ok(match &*entry_type(value)? {
         "Endpoint" => DiscoveryEntry::Instance(read_value(value)?),

@@ -21,9 +21,9 @@ macro_rules! keys {
     ($($key:ident = $name:literal),* $(,)?) => {
         /// Fields that are looked at.
         #[derive(Clone, Copy, PartialEq, Eq)]
-        pub(super) enum Key { $($key),* }
+        pub(super) enum FieldKey { $($key),* }
 
-        impl Key {
+        impl FieldKey {
             const ALL: &'static [Self] = &[$(Self::$key),*];
 
             const fn name(self) -> &'static str {
@@ -52,14 +52,14 @@ keys! {
 
 /// The fields of one line.
 pub(super) struct Fields<'a> {
-    values: [Option<Cow<'a, str>>; Key::ALL.len()],
+    values: [Option<Cow<'a, str>>; FieldKey::ALL.len()],
     /// The HTTP span's id of the request, in text.
     http_id: Option<Cow<'a, str>>,
 }
 
 impl Default for Fields<'_> {
     fn default() -> Self {
-        Self { values: [const { None }; Key::ALL.len()], http_id: None }
+        Self { values: [const { None }; FieldKey::ALL.len()], http_id: None }
     }
 }
 
@@ -73,10 +73,10 @@ impl<'a> Fields<'a> {
         for (key, value, _) in InText(text) {
             let value = Cow::Borrowed(value);
             match key {
-                Key::RequestId if is_in_span && fields.http_id.is_none() => fields.http_id = Some(value),
+                FieldKey::RequestId if is_in_span && fields.http_id.is_none() => fields.http_id = Some(value),
                 _ => _ = fields.values[key as usize].get_or_insert(value),
             }
-            is_in_span |= matches!(key, Key::Method | Key::Uri | Key::Version);
+            is_in_span |= matches!(key, FieldKey::Method | FieldKey::Uri | FieldKey::Version);
         }
         fields
     }
@@ -84,11 +84,12 @@ impl<'a> Fields<'a> {
     /// Fields of a line of the router's span alone: what comes after `otel.kind="client"`, before which stand those of
     /// the HTTP span with another request id. The outcome is the event's own.
     pub(super) fn of_route_text(text: &'a str) -> Self {
-        let is_client = |&(key, value, _): &(Key, &str, &str)| key == Key::OtelKind && value == "client";
+        let is_client =
+            |&(key, value, _): &(FieldKey, &str, &str)| key == FieldKey::OtelKind && value == "client";
         let Some((_, _, span)) = InText(text).find(is_client) else { return Self::of_text(text) };
         let mut fields = Self::of_text(span);
         let mut whole = Self::of_text(text);
-        fields.values[Key::Outcome as usize] = whole.take(Key::Outcome);
+        fields.values[FieldKey::Outcome as usize] = whole.take(FieldKey::Outcome);
         fields.http_id = whole.http_id;
         fields
     }
@@ -98,13 +99,13 @@ impl<'a> Fields<'a> {
         typed::decode(Topic::Log.as_str(), line.as_bytes(), Format::Json)
     }
 
-    pub(super) fn take(&mut self, key: Key) -> Option<Cow<'a, str>> {
+    pub(super) fn take(&mut self, key: FieldKey) -> Option<Cow<'a, str>> {
         self.values[key as usize].take()
     }
 
     /// The ids of the line's request; taken out.
     pub(super) fn take_ids(&mut self) -> RequestIds<'a> {
-        RequestIds { router: self.take(Key::RequestId), http: self.take_http_id() }
+        RequestIds { router: self.take(FieldKey::RequestId), http: self.take_http_id() }
     }
 
     pub(super) fn take_http_id(&mut self) -> Option<Cow<'a, str>> {
@@ -112,16 +113,16 @@ impl<'a> Fields<'a> {
     }
 
     /// A required text.
-    pub(super) fn need(&mut self, key: Key) -> Result<Cow<'a, str>, Fault> {
+    pub(super) fn need(&mut self, key: FieldKey) -> Result<Cow<'a, str>, Fault> {
         self.take(key).ok_or(Fault::missing(key.name(), 0))
     }
 
-    pub(super) fn get(&self, key: Key) -> Option<&str> {
+    pub(super) fn get(&self, key: FieldKey) -> Option<&str> {
         self.values[key as usize].as_deref()
     }
 
     /// An integer; `Some(7)` counts as 7 and `None` as missing, as Rust prints optional ones.
-    pub(super) fn u64(&self, key: Key) -> Result<Option<u64>, Fault> {
+    pub(super) fn u64(&self, key: FieldKey) -> Result<Option<u64>, Fault> {
         let Some(text) = self.present(key) else { return Ok(None) };
         let is_digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         let number = text.parse().ok().filter(|_| is_digits);
@@ -131,49 +132,49 @@ impl<'a> Fields<'a> {
             .field(key.name())
     }
 
-    pub(super) fn need_u64(&self, key: Key) -> Result<u64, Fault> {
+    pub(super) fn need_u64(&self, key: FieldKey) -> Result<u64, Fault> {
         self.u64(key)?.ok_or(Fault::missing(key.name(), 0))
     }
 
     /// A finite number.
-    pub(super) fn number(&self, key: Key) -> Result<Option<Printed>, Fault> {
+    pub(super) fn number(&self, key: FieldKey) -> Result<Option<Printed>, Fault> {
         let Some(text) = self.present(key) else { return Ok(None) };
         let number = Printed::parse(text).map(Some);
         number.ok_or(Fault::new(Reason::WrongType, "expected a finite number", 0)).field(key.name())
     }
 
-    pub(super) fn need_number(&self, key: Key) -> Result<Printed, Fault> {
+    pub(super) fn need_number(&self, key: FieldKey) -> Result<Printed, Fault> {
         self.number(key)?.ok_or(Fault::missing(key.name(), 0))
     }
 
     /// Milliseconds.
-    pub(super) fn ms(&self, key: Key) -> Result<Option<f64>, Fault> {
+    pub(super) fn ms(&self, key: FieldKey) -> Result<Option<f64>, Fault> {
         Ok(self.number(key)?.map(|number| number.value))
     }
 
     /// A role; `None` also for a word that is none.
-    pub(super) fn role(&self, key: Key) -> Option<Role> {
+    pub(super) fn role(&self, key: FieldKey) -> Option<Role> {
         self.get(key).and_then(Role::of)
     }
 
-    pub(super) fn worker_id(&self, key: Key) -> Result<Option<WorkerId>, Fault> {
+    pub(super) fn worker_id(&self, key: FieldKey) -> Result<Option<WorkerId>, Fault> {
         Ok(self.u64(key)?.map(WorkerId))
     }
 
     pub(super) fn worker(&self) -> Result<Worker, Fault> {
-        let rank = u32::try_from(self.u64(Key::DpRank)?.unwrap_or(0))
+        let rank = u32::try_from(self.u64(FieldKey::DpRank)?.unwrap_or(0))
             .map_err(|_| Fault::new(Reason::WrongType, "expected an integer below 2^32", 0))
-            .field(Key::DpRank.name())?;
-        Ok(Worker::new(self.need_u64(Key::WorkerId)?, rank))
+            .field(FieldKey::DpRank.name())?;
+        Ok(Worker::new(self.need_u64(FieldKey::WorkerId)?, rank))
     }
 
     /// `[1, 2, 3]`.
-    pub(super) fn hashes(&self, key: Key) -> Result<Vec<u64>, Fault> {
+    pub(super) fn hashes(&self, key: FieldKey) -> Result<Vec<u64>, Fault> {
         let text = self.get(key).ok_or(Fault::missing(key.name(), 0))?;
         hashes(text).field(key.name())
     }
 
-    fn present(&self, key: Key) -> Option<&str> {
+    fn present(&self, key: FieldKey) -> Option<&str> {
         let text = self.get(key).filter(|text| *text != "None")?;
         Some(text.strip_prefix("Some(").and_then(|text| text.strip_suffix(')')).unwrap_or(text))
     }
@@ -210,7 +211,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Fields<'de>, A::Error> {
                 let mut fields = Fields::default();
                 while let Some(Text(name)) = from.next_key()? {
-                    let Some(key) = Key::of(name.as_bytes()) else {
+                    let Some(key) = FieldKey::of(name.as_bytes()) else {
                         from.next_value::<IgnoredAny>()?;
                         continue;
                     };
@@ -229,13 +230,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
 }
 
 /// The value of a field as text, numbers as they are printed; `None` for null and for what no field of ours is.
-fn text_of(value: &RawValue, key: Key) -> Result<Option<Cow<'_, str>>, serde_json::Error> {
+fn text_of(value: &RawValue, key: FieldKey) -> Result<Option<Cow<'_, str>>, serde_json::Error> {
     let raw = value.get();
     let is_wanted = match raw.as_bytes().first() {
         Some(b'"') => return serde_json::from_str(raw).map(|Text(text)| Some(text)),
         Some(b'-' | b'0'..=b'9') => true,
-        Some(b't' | b'f') => key == Key::UseKvEvents,
-        Some(b'[') => key == Key::LocalHashes,
+        Some(b't' | b'f') => key == FieldKey::UseKvEvents,
+        Some(b'[') => key == FieldKey::LocalHashes,
         _ => false,
     };
     Ok(is_wanted.then_some(Cow::Borrowed(raw)))
@@ -245,7 +246,7 @@ fn text_of(value: &RawValue, key: Key) -> Result<Option<Cow<'_, str>>, serde_jso
 struct InText<'a>(&'a str);
 
 impl<'a> Iterator for InText<'a> {
-    type Item = (Key, &'a str, &'a str);
+    type Item = (FieldKey, &'a str, &'a str);
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -261,7 +262,7 @@ impl<'a> Iterator for InText<'a> {
             };
             let (value, rest) = text_value(rest);
             self.0 = rest;
-            if let Some(key) = Key::of(name.as_bytes()) {
+            if let Some(key) = FieldKey::of(name.as_bytes()) {
                 return Some((key, value, rest));
             }
         }

@@ -37,10 +37,10 @@ pub use printed::Printed;
 
 use super::error::{DecodeError, Reason};
 use super::wire::Fault;
-use fields::{Fields, Key};
+use fields::{FieldKey, Fields};
 use radixscope_model::id::Millis;
 use radixscope_model::record::Topic;
-use read::{Message, event};
+use read::{LogMessage, event};
 
 /// A line about routing.
 #[derive(Clone, PartialEq, Debug)]
@@ -150,20 +150,21 @@ fn text_or_json(line: &str) -> Result<Option<LogRecord<'_>>, DecodeError> {
 
 fn in_text(line: &str) -> Result<Option<LogRecord<'_>>, Fault> {
     let Some(text::TextLine { at_us, level, scope, message }) = text::head(line) else { return Ok(None) };
-    let event = event(Message { scope, text: message, fields: None })?;
+    let event = event(LogMessage { scope, text: message, fields: None })?;
     Ok(event.map(|event| LogRecord { at_us, level, event }))
 }
 
 fn in_json(mut fields: Fields<'_>) -> Result<Option<LogRecord<'_>>, Fault> {
-    let Some(message) = fields.take(Key::Message) else { return Ok(None) };
-    let at_us = fields.get(Key::Time).and_then(clock::unix_us);
-    let level = fields.get(Key::Level).and_then(Level::of);
-    let scope = fields.take(Key::Target).unwrap_or_default();
+    let Some(message) = fields.take(FieldKey::Message) else { return Ok(None) };
+    let at_us = fields.get(FieldKey::Time).and_then(clock::unix_us);
+    let level = fields.get(FieldKey::Level).and_then(Level::of);
+    let scope = fields.take(FieldKey::Target).unwrap_or_default();
     let event = match (&message, &scope) {
-        (Cow::Borrowed(text), Cow::Borrowed(scope)) => event(Message { scope, text, fields: Some(fields) })?,
-        _ => {
-            event(Message { scope: &scope, text: &message, fields: Some(fields) })?.map(LogEvent::into_owned)
+        (Cow::Borrowed(text), Cow::Borrowed(scope)) => {
+            event(LogMessage { scope, text, fields: Some(fields) })?
         }
+        _ => event(LogMessage { scope: &scope, text: &message, fields: Some(fields) })?
+            .map(LogEvent::into_owned),
     };
     let Some(event) = event else { return Ok(None) };
     let level = level.ok_or(Fault::missing("level", 0))?;

@@ -4,7 +4,7 @@ use super::event::{
     Dispatched, Ending, Formula, LogEvent, RequestDone, RequestIds, RequestReceived, RouteDone, RoutingBest,
     RoutingInput, Selected, SelectedWithoutKv, Terms, Tie, Unreachable, UnreachableWhy,
 };
-use super::fields::{Fields, Key};
+use super::fields::{FieldKey, Fields};
 use super::printed::Printed;
 use super::scan::Scan;
 use super::sign::sign;
@@ -19,7 +19,7 @@ const ROUTE_SPAN: &str = "kv_router.route_request";
 const PLAIN_ROUTE_SPAN: &str = "router.route_request";
 
 /// A message with what is known around it.
-pub(super) struct Message<'a> {
+pub(super) struct LogMessage<'a> {
     /// Spans and target of a line of text, the target of JSONL.
     pub(super) scope: &'a str,
     /// In text together with the fields behind it.
@@ -28,15 +28,15 @@ pub(super) struct Message<'a> {
     pub(super) fields: Option<Fields<'a>>,
 }
 
-impl<'a> Message<'a> {
+impl<'a> LogMessage<'a> {
     /// The fields, `behind` the words of the message.
     pub(super) fn fields(self, behind: &'a str) -> Fields<'a> {
         self.fields.unwrap_or_else(|| Fields::of_text(behind))
     }
 
-    /// What follows `words`, if these are all words of the message and only fields follow.
-    fn after(&self, words: &str) -> Option<&'a str> {
-        let rest = self.text.strip_prefix(words)?;
+    /// What follows `phrase`, if these are all words of the message and only fields follow.
+    fn after(&self, phrase: &str) -> Option<&'a str> {
+        let rest = self.text.strip_prefix(phrase)?;
         let first = rest.strip_prefix(' ').unwrap_or_default().split(' ').next().unwrap_or_default();
         (rest.trim().is_empty() || first.contains('=')).then_some(rest)
     }
@@ -48,7 +48,7 @@ impl<'a> Message<'a> {
 
     fn is_of(&self, span: &str) -> bool {
         match &self.fields {
-            Some(fields) => fields.get(Key::SpanName) == Some(span),
+            Some(fields) => fields.get(FieldKey::SpanName) == Some(span),
             None => self.scope.split([':', ' ']).any(|of| of == span),
         }
     }
@@ -60,7 +60,7 @@ impl<'a> Message<'a> {
 }
 
 /// Reads a message; `None` if it is not about routing.
-pub(super) fn event(message: Message<'_>) -> Result<Option<LogEvent<'_>>, Fault> {
+pub(super) fn event(message: LogMessage<'_>) -> Result<Option<LogEvent<'_>>, Fault> {
     let text = message.text;
     if let Some(rest) = text.strip_prefix("Multiple workers tied with same logit") {
         return Ok(Some(LogEvent::Tie(Tie { ids: message.fields(rest).take_ids() })));
@@ -79,12 +79,12 @@ pub(super) fn event(message: Message<'_>) -> Result<Option<LogEvent<'_>>, Fault>
     if let Some(rest) = text.strip_prefix("[ROUTING_INPUT] request local hashes") {
         return routing_input(message.fields(rest)).field("routing input").map(Some);
     }
-    for (words, ending) in [
+    for (phrase, ending) in [
         ("route request completed", Ending::Completed),
         ("route request cancelled", Ending::Cancelled),
         ("route request failed", Ending::Failed),
     ] {
-        if let Some(rest) = message.after(words) {
+        if let Some(rest) = message.after(phrase) {
             return route_done(message, rest, ending).field("route");
         }
     }
@@ -104,8 +104,8 @@ pub(super) fn event(message: Message<'_>) -> Result<Option<LogEvent<'_>>, Fault>
         return Ok(Some(LogEvent::Stopping));
     }
     // In text its first word passes for a target.
-    let words = text.strip_prefix("DISCOVERY: ").unwrap_or(text);
-    if let Some(rest) = words.strip_prefix("Generate endpoint instance removed, removing worker ") {
+    let phrase = text.strip_prefix("DISCOVERY: ").unwrap_or(text);
+    if let Some(rest) = phrase.strip_prefix("Generate endpoint instance removed, removing worker ") {
         let id = Scan::new(rest).u64().field("worker")?;
         return Ok(Some(LogEvent::InstanceRemoved(WorkerId(id))));
     }
@@ -118,7 +118,7 @@ fn either<'a>(message: &'a str, usual: &str, pinned: &str) -> Option<(bool, &'a 
     usual.or_else(|| message.strip_prefix(pinned).map(|rest| (true, rest)))
 }
 
-fn formula<'a>(message: Message<'a>, text: &'a str, pinned: bool) -> Result<Formula<'a>, Fault> {
+fn formula<'a>(message: LogMessage<'a>, text: &'a str, pinned: bool) -> Result<Formula<'a>, Fault> {
     let mut scan = Scan::new(text);
     let worker = worker_and_rank(&mut scan)?;
     scan.expect(" with ")?;
@@ -218,57 +218,61 @@ fn decode_terms(scan: &mut Scan<'_>) -> Result<Terms, Fault> {
 
 /// In words up to 1.2, with fields from 1.3 on; the latter are also written by other modes of routing, and by the
 /// KV-aware one a second time, as `direct`, when it gives the request to the worker that it chose.
-fn selected<'a>(message: Message<'a>, rest: &'a str, pinned: bool) -> Result<Option<LogEvent<'a>>, Fault> {
-    if let Some(words) = rest.strip_prefix(": ") {
-        return selected_to_text(message, words, pinned).map(|selected| Some(LogEvent::Selected(selected)));
+fn selected<'a>(message: LogMessage<'a>, rest: &'a str, pinned: bool) -> Result<Option<LogEvent<'a>>, Fault> {
+    if let Some(phrase) = rest.strip_prefix(": ") {
+        return selected_to_text(message, phrase, pinned).map(|selected| Some(LogEvent::Selected(selected)));
     }
     if !rest.is_empty() && !rest.starts_with(' ') {
         return Ok(None);
     }
     let is_of_route = message.is_of_route();
     let mut fields = message.fields(rest);
-    if is_of_route && fields.get(Key::RouterMode) == Some("direct") {
+    if is_of_route && fields.get(FieldKey::RouterMode) == Some("direct") {
         return dispatched(fields).map(|dispatched| dispatched.map(LogEvent::Dispatched));
     }
-    if let Some(mode) = fields.get(Key::RouterMode).filter(|mode| *mode != "kv") {
+    if let Some(mode) = fields.get(FieldKey::RouterMode).filter(|mode| *mode != "kv") {
         let mode = RoutingMode::of(mode);
         // Whatever the span: what has an overlap was chosen by KV.
-        let is_by_kv = is_of_route || fields.get(Key::OverlapBlocks).is_some();
+        let is_by_kv = is_of_route || fields.get(FieldKey::OverlapBlocks).is_some();
         return if is_by_kv { Ok(None) } else { without_kv(fields, mode).map(Some) };
     }
     Ok(Some(LogEvent::Selected(Selected {
         worker: fields.worker()?,
         pinned,
-        logit: fields.need_number(Key::Logit)?,
-        cached_blocks: fields.number(Key::EffectiveCachedBlocks)?,
+        logit: fields.need_number(FieldKey::Logit)?,
+        cached_blocks: fields.number(FieldKey::EffectiveCachedBlocks)?,
         tree_size_blocks: None,
-        total_blocks: fields.u64(Key::TotalKvBlocks)?,
-        host_pinned_blocks: fields.u64(Key::HostPinnedBlocks)?,
-        disk_blocks: fields.u64(Key::DiskBlocks)?,
+        total_blocks: fields.u64(FieldKey::TotalKvBlocks)?,
+        host_pinned_blocks: fields.u64(FieldKey::HostPinnedBlocks)?,
+        disk_blocks: fields.u64(FieldKey::DiskBlocks)?,
         ids: fields.take_ids(),
-        worker_type: fields.role(Key::WorkerType),
+        worker_type: fields.role(FieldKey::WorkerType),
     })))
 }
 
 fn without_kv(mut fields: Fields<'_>, mode: RoutingMode) -> Result<LogEvent<'_>, Fault> {
     Ok(LogEvent::SelectedWithoutKv(SelectedWithoutKv {
-        worker: WorkerId(fields.need_u64(Key::WorkerId)?),
+        worker: WorkerId(fields.need_u64(FieldKey::WorkerId)?),
         mode,
-        candidate_count: fields.u64(Key::CandidateCount)?,
-        occupancy: fields.u64(Key::Occupancy)?,
+        candidate_count: fields.u64(FieldKey::CandidateCount)?,
+        occupancy: fields.u64(FieldKey::Occupancy)?,
         ids: fields.take_ids(),
     }))
 }
 
 /// `None`: the span has no overlap: the worker was chosen without one.
 fn dispatched(mut fields: Fields<'_>) -> Result<Option<Dispatched<'_>>, Fault> {
-    let Some(overlap_blocks) = fields.u64(Key::OverlapBlocks)? else { return Ok(None) };
+    let Some(overlap_blocks) = fields.u64(FieldKey::OverlapBlocks)? else { return Ok(None) };
     let (worker, ids) = (fields.worker()?, fields.take_ids());
-    Ok(Some(Dispatched { ids, worker, overlap_blocks, phase: fields.role(Key::Phase) }))
+    Ok(Some(Dispatched { ids, worker, overlap_blocks, phase: fields.role(FieldKey::Phase) }))
 }
 
-fn selected_to_text<'a>(message: Message<'a>, words: &'a str, pinned: bool) -> Result<Selected<'a>, Fault> {
-    let mut scan = Scan::new(words);
+fn selected_to_text<'a>(
+    message: LogMessage<'a>,
+    phrase: &'a str,
+    pinned: bool,
+) -> Result<Selected<'a>, Fault> {
+    let mut scan = Scan::new(phrase);
     let worker_type = match scan.choose(&["worker_type="])? {
         Some(_) => {
             Some(scan.until(", ").ok_or(scan.fault(Reason::Truncated, "the worker's type has no end"))?)
@@ -305,7 +309,7 @@ fn selected_to_text<'a>(message: Message<'a>, words: &'a str, pinned: bool) -> R
     Ok(selected)
 }
 
-fn routing_best<'a>(message: Message<'a>, rest: &'a str) -> Result<LogEvent<'a>, Fault> {
+fn routing_best<'a>(message: LogMessage<'a>, rest: &'a str) -> Result<LogEvent<'a>, Fault> {
     let mut scan = Scan::new(rest);
     scan.expect("worker_")?;
     let id = scan.u64()?;
@@ -323,17 +327,17 @@ fn routing_best<'a>(message: Message<'a>, rest: &'a str) -> Result<LogEvent<'a>,
 
 fn routing_input(mut fields: Fields<'_>) -> Result<LogEvent<'_>, Fault> {
     Ok(LogEvent::RoutingInput(RoutingInput {
-        isl_tokens: fields.need_u64(Key::IslTokens)?,
-        block_size_tokens: fields.need_u64(Key::BlockSize)?,
-        num_blocks: fields.need_u64(Key::NumBlocks)?,
-        local_hashes: fields.hashes(Key::LocalHashes)?,
-        request_id: fields.need(Key::RequestId)?,
+        isl_tokens: fields.need_u64(FieldKey::IslTokens)?,
+        block_size_tokens: fields.need_u64(FieldKey::BlockSize)?,
+        num_blocks: fields.need_u64(FieldKey::NumBlocks)?,
+        local_hashes: fields.hashes(FieldKey::LocalHashes)?,
+        request_id: fields.need(FieldKey::RequestId)?,
         http_id: fields.take_http_id(),
     }))
 }
 
 fn route_done<'a>(
-    mut message: Message<'a>,
+    mut message: LogMessage<'a>,
     rest: &'a str,
     ending: Ending,
 ) -> Result<Option<LogEvent<'a>>, Fault> {
@@ -348,42 +352,46 @@ fn route_done<'a>(
     }
     Ok(Some(LogEvent::RouteDone(RouteDone {
         worker: fields.worker()?,
-        overlap_blocks: fields.u64(Key::OverlapBlocks)?,
-        request_id: fields.need(Key::RequestId)?,
+        overlap_blocks: fields.u64(FieldKey::OverlapBlocks)?,
+        request_id: fields.need(FieldKey::RequestId)?,
         http_id: fields.take_http_id(),
-        phase: fields.role(Key::Phase),
+        phase: fields.role(FieldKey::Phase),
         ending,
-        outcome: fields.take(Key::Outcome),
+        outcome: fields.take(FieldKey::Outcome),
     })))
 }
 
 /// `None`: the request failed for another reason, or before a worker was chosen.
 fn unreachable(mut fields: Fields<'_>) -> Result<Option<LogEvent<'_>>, Fault> {
-    let why = fields.get(Key::Outcome).and_then(UnreachableWhy::of);
-    let worker = fields.worker_id(Key::WorkerId)?;
+    let why = fields.get(FieldKey::Outcome).and_then(UnreachableWhy::of);
+    let worker = fields.worker_id(FieldKey::WorkerId)?;
     let event = |(why, worker)| LogEvent::Unreachable(Unreachable { ids: fields.take_ids(), worker, why });
     Ok(why.zip(worker).map(event))
 }
 
 fn request_done(mut fields: Fields<'_>) -> Result<LogEvent<'_>, Fault> {
     Ok(LogEvent::RequestDone(RequestDone {
-        input_tokens: fields.u64(Key::InputTokens)?,
-        output_tokens: fields.u64(Key::OutputTokens)?,
-        ttft_ms: fields.ms(Key::TtftMs)?,
-        avg_itl_ms: fields.ms(Key::AvgItlMs)?,
-        elapsed_ms: fields.ms(Key::ElapsedMs)?,
-        prefill_worker: fields.worker_id(Key::PrefillWorkerId)?,
-        decode_worker: fields.worker_id(Key::DecodeWorkerId)?,
-        request_id: fields.need(Key::RequestId)?,
+        input_tokens: fields.u64(FieldKey::InputTokens)?,
+        output_tokens: fields.u64(FieldKey::OutputTokens)?,
+        ttft_ms: fields.ms(FieldKey::TtftMs)?,
+        avg_itl_ms: fields.ms(FieldKey::AvgItlMs)?,
+        elapsed_ms: fields.ms(FieldKey::ElapsedMs)?,
+        prefill_worker: fields.worker_id(FieldKey::PrefillWorkerId)?,
+        decode_worker: fields.worker_id(FieldKey::DecodeWorkerId)?,
+        request_id: fields.need(FieldKey::RequestId)?,
         http_id: fields.take_http_id(),
-        model: fields.take(Key::Model),
-        status: fields.take(Key::Status),
+        model: fields.take(FieldKey::Model),
+        status: fields.take(FieldKey::Status),
     }))
 }
 
 fn request_received(mut fields: Fields<'_>) -> Result<LogEvent<'_>, Fault> {
-    let (request_id, http_id) = (fields.need(Key::RequestId)?, fields.take_http_id());
-    Ok(LogEvent::RequestReceived(RequestReceived { request_id, http_id, model: fields.take(Key::Model) }))
+    let (request_id, http_id) = (fields.need(FieldKey::RequestId)?, fields.take_http_id());
+    Ok(LogEvent::RequestReceived(RequestReceived {
+        request_id,
+        http_id,
+        model: fields.take(FieldKey::Model),
+    }))
 }
 
 /// `worker_id=7 dp_rank=0`

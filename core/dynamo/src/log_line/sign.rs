@@ -1,8 +1,8 @@
 //! Lines that say how the path of KV events fares (reference §7.3, §9.1, §2.7): written by routers and by workers.
 
 use super::event::LogEvent;
-use super::fields::Key;
-use super::read::Message;
+use super::fields::FieldKey;
+use super::read::LogMessage;
 use super::scan::Scan;
 use crate::wire::{Fault, InField};
 use radixscope_model::id::Worker;
@@ -19,29 +19,29 @@ const PLAIN: [(&str, LogSignal); 6] = [
 ];
 
 /// Reads a message; `None` if it is none of these.
-pub(super) fn sign(message: Message<'_>) -> Result<Option<LogEvent<'_>>, Fault> {
+pub(super) fn sign(message: LogMessage<'_>) -> Result<Option<LogEvent<'_>>, Fault> {
     let text = message.text;
-    if let Some((_, sign)) = PLAIN.iter().find(|(words, _)| text.starts_with(words)) {
+    if let Some((_, sign)) = PLAIN.iter().find(|(phrase, _)| text.starts_with(phrase)) {
         return Ok(Some(LogEvent::Signal { sign: *sign, worker: None }));
     }
-    for (words, sign) in [
+    for (phrase, sign) in [
         ("Failed to find parent block; skipping store operation", LogSignal::ParentUnknown),
         ("Failed to find block to remove; skipping remove operation", LogSignal::BlockUnknown),
     ] {
-        if let Some(behind) = text.strip_prefix(words) {
+        if let Some(behind) = text.strip_prefix(phrase) {
             let fields = message.fields(behind);
-            let named = fields.get(Key::WorkerId).is_some();
+            let named = fields.get(FieldKey::WorkerId).is_some();
             let worker = named.then(|| fields.worker()).transpose().field("worker")?;
             return Ok(Some(LogEvent::Signal { sign, worker }));
         }
     }
     if let Some(rest) = text.strip_prefix("Skipping KV event subscription") {
         // With events on, a router leaves them out that needs none: that of decode workers.
-        let is_off = message.fields(rest).get(Key::UseKvEvents) == Some("false");
+        let is_off = message.fields(rest).get(FieldKey::UseKvEvents) == Some("false");
         return Ok(is_off.then_some(LogEvent::Signal { sign: LogSignal::KvEventsOff, worker: None }));
     }
     if let Some(rest) = text.strip_prefix("Starting predict-on-route side indexer") {
-        let ttl_ms = message.fields(rest).ms(Key::TtlSecs)?.map(|secs| (secs * 1e3).round() as u32);
+        let ttl_ms = message.fields(rest).ms(FieldKey::TtlSecs)?.map(|secs| (secs * 1e3).round() as u32);
         return Ok(Some(LogEvent::Signal { sign: LogSignal::PredictsOnRoute { ttl_ms }, worker: None }));
     }
     if let Some(rest) = text.strip_prefix("Block not published. Block size must be ") {

@@ -252,7 +252,7 @@ fn what_is_no_metrics_at_all_is_one_fault_a_reason() {
 }
 
 #[test]
-fn metrics_are_told_from_pages_by_their_first_line() {
+fn metrics_are_distinguished_from_pages_by_their_first_line() {
     assert!(may_be_metrics(b"# HELP up .\n# TYPE up gauge\nup 1\n"));
     assert!(!may_be_metrics(b"{\"status\":\"healthy\"}\nup 1\n"));
 }

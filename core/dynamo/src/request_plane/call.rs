@@ -5,16 +5,16 @@ use super::Codec;
 /// Headers of the TCP frame: none are needed.
 const NO_HEADERS: &[u8] = b"{}";
 
-/// A call whose answer comes on a connection of its own, which the worker opens to us.
+/// A call whose response comes on a connection of its own, which the worker opens to us.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     /// Number of the call, any text that no other call has.
     pub id: &'a str,
-    /// By which the connection of the answer is known.
+    /// By which the connection of the response is known.
     pub subject: &'a str,
     /// Where the worker connects to, as host and port.
     pub callback: &'a str,
-    /// How the body is written, and how the answer is to be.
+    /// How the body is written, and how the response is to be.
     pub codec: Codec,
 }
 

@@ -4,14 +4,14 @@
 //! connection of its own that the worker opens to the address that the call names. The bytes: the project's notes on
 //! attaching late, §2.
 
-mod answer;
 mod call;
+mod response;
 
-pub(crate) use answer::shortened;
-pub use answer::{
+pub use call::{Call, frame};
+pub(crate) use response::shortened;
+pub use response::{
     Control, MAX_HEADER_BYTES, MAX_REFUSAL_BYTES, PRELUDE_BYTES, PartSize, call_home, foreign_reply, refusal,
 };
-pub use call::{Call, frame};
 
 use radixscope_model::id::Worker;
 

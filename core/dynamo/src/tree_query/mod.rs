@@ -1,12 +1,12 @@
-//! Queries for a worker's blocks (`worker_kv_indexer_query`, `worker_kv_query_…`) and their answers.
+//! Queries for a worker's blocks (`worker_kv_indexer_query`, `worker_kv_query_…`) and their responses.
 
-mod answer;
-mod question;
+mod request;
+mod response;
 
 use crate::kv_event::KvEvents;
 
-pub use answer::{MAX_TREE_HASHES, decode_answer};
-pub use question::Question;
+pub use request::TreeRequest;
+pub use response::{MAX_TREE_HASHES, decode_response};
 
 /// What a worker answers.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,13 +46,13 @@ pub enum TreeResponse {
     },
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueryFailed {
     /// What went wrong.
     pub why: QueryFault,
     /// In words: what happened, what was tried, what to do.
-    pub words: String,
+    pub detail: String,
 }
 
 /// What went wrong with a query.
@@ -64,9 +64,9 @@ pub enum QueryFault {
     Refused,
     /// It took the request and did not call back: it did not understand it, or it cannot reach us.
     NoCallback,
-    /// The answer ended early.
+    /// The response ended early.
     Truncated,
-    /// The answer was not understood, or larger than is read.
+    /// The response was not understood, or larger than is read.
     Malformed,
     /// It wants what is not supported here, as TLS or QUIC.
     Unsupported,

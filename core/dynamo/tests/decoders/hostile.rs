@@ -131,7 +131,7 @@ fn wrong_values() -> Vec<Value> {
 }
 
 #[test]
-fn a_wrong_type_at_any_field_is_told_with_topic_and_field() {
+fn a_wrong_type_at_any_field_is_reported_with_topic_and_field() {
     for (topic, json) in SHAPES {
         let good: Value = serde_json::from_str(json).unwrap();
         let mut places = Vec::new();

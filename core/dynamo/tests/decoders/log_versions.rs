@@ -35,9 +35,9 @@ fn coloured(text: &str) -> String {
     let head = Regex::new(r"^(\S+)( +)(\w+) ((?:\S+: )+)").expect("a pattern");
     let head = head.replace(text, "\x1b[2m$1\x1b[0m \x1b[32m$2$3\x1b[0m \x1b[2m$4\x1b[0m");
     let fields = Regex::new(r" ([a-z_.]+)=").expect("a pattern");
-    // The numbers of the older lines stand in their words and have no colour.
-    let (words, behind) = head.split_at(head.find(" method=").unwrap_or(head.len()));
-    format!("{words}{}", fields.replace_all(behind, " \x1b[3m$1\x1b[0m\x1b[2m=\x1b[0m"))
+    // The numbers of the older lines stand in their message and have no colour.
+    let (message, behind) = head.split_at(head.find(" method=").unwrap_or(head.len()));
+    format!("{message}{}", fields.replace_all(behind, " \x1b[3m$1\x1b[0m\x1b[2m=\x1b[0m"))
 }
 
 fn kind_and_ids(event: &LogEvent<'_>) -> (&'static str, [Option<String>; 2]) {

@@ -57,7 +57,7 @@ fn kind(event: &LogEvent<'_>) -> &'static str {
 
 /// Counted without the decoder: the words that only lines of this kind have.
 fn expected(lines: &[String]) -> BTreeMap<&'static str, usize> {
-    let has = |line: &str, words: &[&str]| words.iter().all(|word| line.contains(word));
+    let has = |line: &str, text: &[&str]| text.iter().all(|word| line.contains(word));
     let kinds: [(&'static str, &[&str]); 18] = [
         ("formula", &["ormula for worker_id="]),
         ("tie", &["Multiple workers tied"]),
@@ -78,15 +78,15 @@ fn expected(lines: &[String]) -> BTreeMap<&'static str, usize> {
         ("publisher size", &["Block size must be 16", "Block size is: 32"]),
         ("uses JetStream", &["using JetStream subscription"]),
     ];
-    let count = |words: &[&str]| {
-        let is_direct = words.contains(&"direct");
-        let matching = lines.iter().filter(|line| has(line, words));
+    let count = |text: &[&str]| {
+        let is_direct = text.contains(&"direct");
+        let matching = lines.iter().filter(|line| has(line, text));
         // Both kinds begin in the same words.
         matching
-            .filter(|line| is_direct || !(words == ["Selected worker"] && line.contains("\"direct\"")))
+            .filter(|line| is_direct || !(text == ["Selected worker"] && line.contains("\"direct\"")))
             .count()
     };
-    kinds.iter().map(|(kind, words)| (*kind, count(words))).filter(|(_, count)| *count > 0).collect()
+    kinds.iter().map(|(kind, text)| (*kind, count(text))).filter(|(_, count)| *count > 0).collect()
 }
 
 #[test]
@@ -175,8 +175,8 @@ fn logits_of_0_9_are_those_of_their_terms_and_the_cheapest_worker_is_chosen() {
 
 /// Ids of the requests that clients got answers to, as the clients saw them.
 fn answered(capture: &Recording) -> BTreeSet<String> {
-    let answer = |value: Value| Some(value.get("id")?.as_str()?.strip_prefix("chatcmpl-")?.to_owned());
-    capture.traffic().filter_map(answer).collect()
+    let response = |value: Value| Some(value.get("id")?.as_str()?.strip_prefix("chatcmpl-")?.to_owned());
+    capture.traffic().filter_map(response).collect()
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn the_lines_of_a_request_of_1_6_share_the_routers_id() {
         let answered = answered(capture);
         assert!(
             answered.iter().all(|id| routed.contains_key(id)),
-            "the router's id is the one of the answer"
+            "the router's id is the one of the response"
         );
         dispatched += routed.len();
     }

@@ -43,7 +43,7 @@ fn events(recording: &str) -> Vec<LogEvent<'static>> {
 }
 
 #[test]
-fn cards_tell_the_role_where_they_can() {
+fn cards_give_the_role_where_they_can() {
     let cards: Vec<ModelCard> = CARDS
         .lines()
         .map(|card| ModelCard::decode(card.as_bytes()).expect("a real card decodes").expect("a card"))
@@ -138,12 +138,12 @@ fn tiers_and_pictures_are_those_that_were_put_in() {
         assert_eq!(&*subject::parse(&subject).expect("ours").component, "inject");
         events.decode(&payload, format).expect("a real message decodes");
         for event in &events.events {
-            let (stored, pictures, removed) = match &event.data {
-                KvData::Stored { blocks, pictures, .. } => (blocks.len(), *pictures, 0),
+            let (stored, multimodal_inputs, removed) = match &event.data {
+                KvData::Stored { blocks, multimodal_inputs, .. } => (blocks.len(), *multimodal_inputs, 0),
                 KvData::Removed { hashes } => (0, 0, hashes.len()),
                 KvData::Cleared => panic!("nothing was cleared"),
             };
-            actual.push((event.worker.dp_rank, event.tier, stored, pictures, removed));
+            actual.push((event.worker.dp_rank, event.tier, stored, multimodal_inputs, removed));
         }
     }
     let stored = |rank, tier| (rank, tier, 8, 0, 0);
@@ -177,7 +177,7 @@ fn a_picture_over_several_blocks_is_one_and_an_unknown_form_costs_no_block() {
     let picture = |hash: u64| format!(r#"{{"mm_objects":[{{"mm_hash":{hash},"offsets":[[0,16]]}}]}}"#);
     let (one, two) = (picture(u64::MAX), picture(77));
     let both = r#"{"mm_objects":[{"mm_hash":5,"offsets":[]},{"offsets":[],"mm_hash":6}],"more":1}"#;
-    for (infos, pictures) in [
+    for (infos, multimodal_inputs) in [
         (vec!["null", &one, &one, "null"], 1),
         (vec![&one, &two, "null"], 2),
         (vec![both, &one], 3),
@@ -186,20 +186,20 @@ fn a_picture_over_several_blocks_is_one_and_an_unknown_form_costs_no_block() {
     ] {
         let mut events = KvEvents::default();
         events.decode(stored(&infos).as_bytes(), Format::Json).expect("decodes");
-        let KvData::Stored { blocks, pictures: found, .. } = &events.events[0].data else {
+        let KvData::Stored { blocks, multimodal_inputs: found, .. } = &events.events[0].data else {
             panic!("not stored")
         };
-        assert_eq!((blocks.len(), *found), (infos.len(), pictures), "{infos:?}");
+        assert_eq!((blocks.len(), *found), (infos.len(), multimodal_inputs), "{infos:?}");
         // Those of one run are not counted for the next.
         events.decode(stored(&["null"]).as_bytes(), Format::Json).expect("decodes");
-        assert!(matches!(events.events[0].data, KvData::Stored { pictures: 0, .. }));
+        assert!(matches!(events.events[0].data, KvData::Stored { multimodal_inputs: 0, .. }));
     }
     let many: Vec<String> = (0..1_000).map(picture).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let mut events = KvEvents::default();
     events.decode(stored(&many).as_bytes(), Format::Json).expect("decodes");
     assert!(
-        matches!(events.events[0].data, KvData::Stored { pictures: 256, .. }),
+        matches!(events.events[0].data, KvData::Stored { multimodal_inputs: 256, .. }),
         "no more are counted separately"
     );
 }
@@ -243,7 +243,7 @@ fn event(line: &str) -> Option<LogEvent<'static>> {
 }
 
 #[test]
-fn choices_of_modes_that_look_at_no_cache_are_told_apart() {
+fn choices_of_modes_that_look_at_no_cache_are_distinguished() {
     let log = log("1.6.1-mode-round-robin");
     let chosen: Vec<_> = log
         .iter()

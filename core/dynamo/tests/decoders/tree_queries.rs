@@ -1,4 +1,4 @@
-//! Queries for a worker's blocks and their answers: recorded exchanges with 0.9.1 and 1.6.1 byte for byte, and answers
+//! Queries for a worker's blocks and their responses: recorded exchanges with 0.9.1 and 1.6.1 byte for byte, and answers
 //! that were tampered with.
 
 use base64::Engine as _;
@@ -9,7 +9,7 @@ use radixscope_dynamo::kv_event::{KvData, KvEvents};
 use radixscope_dynamo::request_plane::{
     Call, Codec, Control, MAX_HEADER_BYTES, PRELUDE_BYTES, PartSize, call_home, frame,
 };
-use radixscope_dynamo::tree_query::{Question, TreeResponse, decode_answer};
+use radixscope_dynamo::tree_query::{TreeRequest, TreeResponse, decode_response};
 use radixscope_model::id::Worker;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ fn calls_are_what_a_real_worker_took_byte_for_byte() {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let (id, subject, callback) = (text(&header["id"]), text(&info["subject"]), text(&info["address"]));
         let call = Call { id: &id, subject: &subject, callback: &callback, codec: exchange.codec() };
-        let question = Question { worker: exchange.worker(), start_event_id: exchange.start };
+        let question = TreeRequest { worker: exchange.worker(), start_event_id: exchange.start };
         let message = call.message(&question.encode(exchange.codec()));
         let sent = match &exchange.path {
             Some(path) => frame(path, &message).unwrap(),
@@ -97,7 +97,7 @@ fn a_call_in_json_says_no_codec_and_all_that_later_versions_want() {
     let exchange = recorded().into_iter().find(|exchange| exchange.codec == "json").unwrap();
     let request = exchange.bytes("request").remove(0);
     let (header, info) = named(&request);
-    let question = Question { worker: exchange.worker(), start_event_id: exchange.start };
+    let question = TreeRequest { worker: exchange.worker(), start_event_id: exchange.start };
     let body = question.encode(Codec::Json);
     let call = Call { id: "one \"1\"", subject: "two", callback: "[::1]:3", codec: Codec::Json };
     let (ours, our_info) = named(&call.message(&body));
@@ -115,7 +115,7 @@ fn a_call_in_json_says_no_codec_and_all_that_later_versions_want() {
 }
 
 #[test]
-fn recorded_answers_say() {
+fn recorded_responses_say() {
     let mut text = String::new();
     for exchange in recorded() {
         text.push_str(&format!("# {}\n", exchange.name));
@@ -127,8 +127,8 @@ fn recorded_answers_say() {
         let sentinel = exchange.bytes("control").remove(0);
         assert_eq!(Control::decode(part(&sentinel).0).unwrap(), Control::Sentinel);
         for data in exchange.bytes("data") {
-            match decode_answer(part(&data).1, exchange.codec(), exchange.worker()).unwrap() {
-                Some(answer) => write_response(&answer, &mut text),
+            match decode_response(part(&data).1, exchange.codec(), exchange.worker()).unwrap() {
+                Some(response) => write_response(&response, &mut text),
                 None => text.push_str("the end\n"),
             }
         }
@@ -136,8 +136,8 @@ fn recorded_answers_say() {
     expect_file!["../fixtures/tree_queries.txt"].assert_eq(&text);
 }
 
-fn write_response(answer: &TreeResponse, text: &mut String) {
-    match answer {
+fn write_response(response: &TreeResponse, text: &mut String) {
+    match response {
         TreeResponse::TreeDump { events, last_event_id } => {
             text.push_str(&format!("a tree of {} events, last {last_event_id:?}\n", events.events.len()));
             transcript::kv_events(events, text);
@@ -160,15 +160,15 @@ fn event(worker_id: u64, dp_rank: u32, hash: u64) -> Value {
     })
 }
 
-fn item(answer: Value) -> String {
-    json!({"data": answer, "complete_final": false}).to_string()
+fn item(response: Value) -> String {
+    json!({"data": response, "complete_final": false}).to_string()
 }
 
-/// What an answer is read as, in both codecs alike.
+/// What a response is read as, in both codecs alike.
 fn read(item: &str) -> Result<Option<TreeResponse>, (Reason, String)> {
     let mut all = both(item).into_iter().map(|(body, format)| {
         let codec = if format == radixscope_dynamo::Format::Json { Codec::Json } else { Codec::MsgPack };
-        decode_answer(&body, codec, ASKED).map_err(|error| (error.reason, error.detail))
+        decode_response(&body, codec, ASKED).map_err(|error| (error.reason, error.detail))
     });
     let first = all.next().unwrap();
     for other in all {
@@ -217,11 +217,11 @@ fn trees_of_every_version_are_read() {
 
 #[test]
 fn a_tree_of_which_only_a_part_is_replaced_is_not_read() {
-    let (reason, words) =
+    let (reason, text) =
         read(&item(json!({"TreeDump": {"events": [], "last_event_id": 1, "reset_scope": {"rank": 1}}})))
             .unwrap_err();
     assert_eq!(reason, Reason::UnknownKind);
-    assert!(words.contains("reset_scope"), "{words}");
+    assert!(text.contains("reset_scope"), "{text}");
 }
 
 #[test]
@@ -229,11 +229,11 @@ fn one_event_of_another_worker_or_rank_spoils_all() {
     for (worker, rank) in [(8, 1), (7, 0)] {
         for kind in ["TreeDump", "Events"] {
             let events = json!([event(7, 1, 1), event(worker, rank, 2)]);
-            let (reason, words) = read(&item(json!({kind: events}))).unwrap_err();
+            let (reason, text) = read(&item(json!({kind: events}))).unwrap_err();
             assert_eq!(reason, Reason::Malformed);
             assert!(
-                words.contains(&format!("worker {worker} rank {rank}; worker 7 rank 1 was asked")),
-                "{words}"
+                text.contains(&format!("worker {worker} rank {rank}; worker 7 rank 1 was asked")),
+                "{text}"
             );
         }
     }
@@ -247,10 +247,10 @@ fn one_bad_event_spoils_all() {
 
 #[test]
 fn refusals_are_read_and_the_right_rank_with_them() {
-    let words = "WorkerKvQueryEngine::generate dp_rank mismatch: request.dp_rank=0 this.dp_rank=12";
+    let text = "WorkerKvQueryEngine::generate dp_rank mismatch: request.dp_rank=0 this.dp_rank=12";
     assert_eq!(
-        read(&item(json!({"Error": words}))).unwrap(),
-        Some(TreeResponse::Error { message: words.to_owned(), rank: Some(12) })
+        read(&item(json!({"Error": text}))).unwrap(),
+        Some(TreeResponse::Error { message: text.to_owned(), rank: Some(12) })
     );
     let other = read(&item(json!({"Error": "x".repeat(5_000)}))).unwrap();
     assert!(matches!(other, Some(TreeResponse::Error { message, rank: None }) if message.len() == 300));
@@ -289,12 +289,12 @@ fn invalid_responses_are_rejected() {
 }
 
 #[test]
-fn every_truncation_of_a_recorded_answer_is_truncated() {
+fn every_truncation_of_a_recorded_response_is_truncated() {
     for exchange in recorded() {
         for data in exchange.bytes("data").iter().filter(|data| data.len() < 8_000) {
             let data = part(data).1;
             for end in 0..data.len() {
-                let error = decode_answer(&data[..end], exchange.codec(), exchange.worker()).unwrap_err();
+                let error = decode_response(&data[..end], exchange.codec(), exchange.worker()).unwrap_err();
                 assert_eq!(error.reason, Reason::Truncated, "{} cut at {end}: {error}", exchange.name);
             }
         }
@@ -318,7 +318,7 @@ fn sizes_are_believed_within_bounds_only() {
 }
 
 #[test]
-fn a_connection_is_known_by_its_subject_only_if_it_brings_an_answer() {
+fn a_connection_is_known_by_its_subject_only_if_it_brings_a_response() {
     let header = |stream: &str| format!(r#"{{"subject":"s","stream_type":"{stream}"}}"#);
     assert_eq!(call_home(header("response").as_bytes()).unwrap(), "s");
     assert_eq!(call_home(header("request").as_bytes()).unwrap_err().reason, Reason::UnknownKind);

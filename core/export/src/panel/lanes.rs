@@ -10,7 +10,7 @@ use radixscope_insight::occupancy::Occupancy;
 use radixscope_model::id::{Millis, Slot, WorkerIx};
 use radixscope_model::number_format::{UNKNOWN, percent, plural, short};
 use radixscope_state::cluster::{Cluster, Liveness};
-use radixscope_state::tree::forest::{Forest, Holder, Seen, Sliver, Window};
+use radixscope_state::tree::forest::{Forest, Holder, Sliver, VisibleBox, Window};
 
 /// Its heading in a picture.
 pub const TITLE: &str = "Prefix tree by worker";
@@ -81,12 +81,12 @@ pub fn silhouette(
     let mut depths = vec![0u32; window.columns as usize];
     forest.visit(window, |seen| {
         let (columns, end) = match seen {
-            Seen::Chain { id, x0 } => {
+            VisibleBox::Chain { id, x0 } => {
                 let chain = forest.chain(id);
                 (columns_of(x0, x0 + f64::from(chain.width())), chain.end())
             }
-            Seen::Sliver(sliver) => (sliver.column as usize..sliver.column as usize + 1, sliver.bottom),
-            Seen::Run(_) => return,
+            VisibleBox::Sliver(sliver) => (sliver.column as usize..sliver.column as usize + 1, sliver.bottom),
+            VisibleBox::NarrowBoxes(_) => return,
         };
         let columns = columns.start..columns.end.min(depths.len());
         let below = depths.get_mut(columns).unwrap_or_default();

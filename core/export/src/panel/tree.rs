@@ -35,7 +35,7 @@ pub fn empty(shown: &ViewContext<'_>) -> EmptyText {
         "tree-empty",
         "No cached block known yet",
         "Blocks appear as workers publish KV events. Blocks that a worker stored before this server began to listen come with its \
-         own answer: `--tree-dumps auto` asks for it, at endpoints that `--discovery` or a frontend in `--prometheus` names. No \
+         own response: `--tree-dumps auto` asks for it, at endpoints that `--discovery` or a frontend in `--prometheus` names. No \
          events at all: enable `--kv-events-config` (vLLM) or `--publish-events-and-metrics` (TensorRT-LLM), and prefix caching in \
          the engine.",
     )

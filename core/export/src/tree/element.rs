@@ -1,4 +1,4 @@
-//! One element of an answer: a run of blocks with one child each and the same owners.
+//! One element of a response: a run of blocks with one child each and the same owners.
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};

@@ -46,7 +46,7 @@ use sums::Sums;
 /// How long requests' hits are kept, in milliseconds.
 pub const MAX_HITS_WINDOW_MS: u64 = HIT_WINDOW as u64 * radixscope_state::cluster::TOUCH_MS;
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotFound {
     /// The block that was asked for.
@@ -91,7 +91,7 @@ impl TreeSnapshot {
             at_ms,
             pool,
             pool_name: cluster.pool(pool).map(PoolState::name).unwrap_or_default(),
-            tree: cluster.tree(pool).frozen(),
+            tree: cluster.tree(pool).copy_without_forest(),
             workers: (0..cluster.workers().slots() as u16)
                 .map(|slot| {
                     let worker = cluster.workers().in_slot(Slot(slot))?;

@@ -61,7 +61,7 @@ impl Sort {
 /// What is asked for.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Page {
-    /// The block that the answer begins with; `None`: the top.
+    /// The block that the response begins with; `None`: the top.
     pub root: Option<BlockHash>,
     /// Only what leads to blocks that one of these holds; `None`: that anyone holds.
     pub workers: Option<Vec<WorkerIx>>,
@@ -95,7 +95,7 @@ impl Default for Page {
 }
 
 /// By what siblings are ordered.
-type Key = (u64, u64);
+type SortKey = (u64, u64);
 
 /// A page of the tree, and where the next one goes on.
 #[derive(Serialize)]
@@ -253,7 +253,7 @@ impl Walk<'_, '_> {
         end
     }
 
-    fn key(&self, place: Place) -> Key {
+    fn key(&self, place: Place) -> SortKey {
         let (tree, row) = (self.picture.tree(), self.sums.row(place));
         let rank = match self.page.sort {
             Sort::First => tree.first_stored(row.node).into(),
@@ -266,9 +266,9 @@ impl Walk<'_, '_> {
     }
 
     /// What is below the block at `place` and `is_wanted`, last first; no more of it than has room, and one.
-    fn children(&self, place: Place, is_wanted: impl Fn(Key) -> bool) -> Siblings {
+    fn children(&self, place: Place, is_wanted: impl Fn(SortKey) -> bool) -> Siblings {
         let branches = self.sums.branches(place).map(|child| (self.key(child), child));
-        let mut children: Vec<(Key, Place)> = branches.filter(|&(key, _)| is_wanted(key)).collect();
+        let mut children: Vec<(SortKey, Place)> = branches.filter(|&(key, _)| is_wanted(key)).collect();
         let most = self.left().saturating_add(1);
         if children.len() > most {
             children.select_nth_unstable(most);
@@ -293,8 +293,8 @@ impl Walk<'_, '_> {
             (None, Some(above)) => tree.find_any(above).ok_or(NotFound::Place)?,
             (None, None) => NodeId::ROOT,
         };
-        let behind = |key: Key| move |other: Key| other > key;
-        let behind_cursor = |(rank, tokens): Key| {
+        let behind = |key: SortKey| move |other: SortKey| other > key;
+        let behind_cursor = |(rank, tokens): SortKey| {
             (rank, tokens) > (cursor.rank, cursor.tokens.0) && tokens != cursor.tokens.0
         };
         let mut levels = Vec::new();

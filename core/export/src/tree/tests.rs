@@ -52,9 +52,9 @@ fn picture(cluster: &Cluster) -> TreeSnapshot {
     TreeSnapshot::of(cluster, PoolIx(0), cluster.now_ms())
 }
 
-/// What a reader of the answer sees.
-fn read(answer: impl Serialize) -> Value {
-    serde_json::from_str(&serde_json::to_string(&answer).expect("plain data")).expect("JSON")
+/// What a reader of the response sees.
+fn read(response: impl Serialize) -> Value {
+    serde_json::from_str(&serde_json::to_string(&response).expect("plain data")).expect("JSON")
 }
 
 fn no_page(cluster: &Cluster, page: &Page) -> NotFound {
@@ -169,7 +169,7 @@ fn a_worker_filter_keeps_only_what_leads_to_its_blocks() {
 }
 
 #[test]
-fn a_root_begins_the_answer_and_keeps_its_position() {
+fn a_root_begins_the_response_and_keeps_its_position() {
     let tree = ask(&forked(), &Page { root: Some(BlockHash(300)), ..Page::default() });
     let first = &tree["rows"][0];
     assert_eq!([&tree["root"], &first["len"], &first["position"]], [&json!("300"), &json!(2), &json!(2)]);
@@ -187,7 +187,7 @@ fn limit_and_depth_cut_and_say_so_but_only_the_limit_goes_on() {
 }
 
 #[test]
-fn siblings_come_in_the_order_asked_for() {
+fn siblings_come_in_the_order_requested() {
     let mut cluster = cluster(1);
     store(&mut cluster, 0, None, &[7]);
     store(&mut cluster, 0, None, &[5, 6, 8]);
@@ -259,7 +259,7 @@ fn an_empty_cluster_has_an_empty_tree() {
 }
 
 #[test]
-fn a_block_is_told_with_its_names_its_chain_and_the_way_to_it() {
+fn a_block_is_reported_with_its_names_its_chain_and_the_way_to_it() {
     let mut cluster = forked();
     let other = Block { block_hash: BlockHash(7), tokens_hash: TokensHash(1) };
     fold(
@@ -355,7 +355,7 @@ fn a_page_goes_on_behind_an_element_that_has_gone_since() {
 }
 
 #[test]
-fn an_element_that_grew_since_is_not_told_again() {
+fn an_element_that_grew_since_is_not_reported_again() {
     let mut cluster = cluster(1);
     for tokens in [2, 4, 6] {
         store(&mut cluster, 0, None, &(tokens..tokens + 2).collect::<Vec<_>>());

@@ -113,7 +113,7 @@ pub fn import(text: &str, name: &str) -> Result<Import, ImportError> {
     let mut sheet = CsvImport::default();
     while let Some(fields) = lines.next()? {
         header.check(&fields, lines.line)?;
-        sheet.take(&Fields { header: &header, fields: &fields, line: lines.line }, name)?;
+        sheet.add_row(&Fields { header: &header, fields: &fields, line: lines.line }, name)?;
     }
     if sheet.baselines.is_empty() {
         return Err(ImportError::Empty);
@@ -237,7 +237,7 @@ struct CsvImport {
 }
 
 impl CsvImport {
-    fn take(&mut self, fields: &Fields<'_>, default_name: &str) -> Result<(), ImportError> {
+    fn add_row(&mut self, fields: &Fields<'_>, default_name: &str) -> Result<(), ImportError> {
         let line = fields.line;
         if self.levels.len() == MAX_ROWS {
             return Err(ImportError::Rows { line });

@@ -252,7 +252,7 @@ fn a_saved_window_is_a_level_with_its_length_and_fewest_samples() {
 }
 
 #[test]
-fn worse_and_better_are_said_only_where_the_baseline_lies_outside_the_range() {
+fn worse_and_better_are_reported_only_where_the_baseline_lies_outside_the_range() {
     let verdict = |figure, live, base| difference(figure, live, base).unwrap().verdict;
     let bucket = Range::in_bucket(470.0, Some(1_000.0));
     assert_eq!(verdict(Figure::TtftP95, bucket, 600.0), AgainstBaseline::Unknown);

@@ -50,7 +50,7 @@ impl Field {
 
 /// What is wrong with what was typed, and where.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Fault {
+pub struct FieldFault {
     /// At which input.
     pub input: Input,
     /// In a sentence.
@@ -59,7 +59,7 @@ pub struct Fault {
 
 /// What is typed and chosen.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Form {
+pub struct CapacityForm {
     /// Place in [`PRESETS`] that it began with.
     pub preset: usize,
     /// Whose setting the fraction is.
@@ -71,13 +71,13 @@ pub struct Form {
     texts: [String; Field::ALL.len()],
 }
 
-impl Default for Form {
+impl Default for CapacityForm {
     fn default() -> Self {
         Self::of_preset(0)
     }
 }
 
-impl Form {
+impl CapacityForm {
     /// One of [`PRESETS`]; the first for a place that there is not.
     pub fn of_preset(preset: usize) -> Self {
         let preset = if preset < PRESETS.len() { preset } else { 0 };
@@ -162,13 +162,13 @@ impl Form {
     ///
     /// # Errors
     /// Every field that cannot be, in the order of the form.
-    pub fn read(&self) -> Result<Inputs, Vec<Fault>> {
+    pub fn read(&self) -> Result<Inputs, Vec<FieldFault>> {
         let mut faults = Vec::new();
         let mut values = [None; Field::ALL.len()];
         for field in self.fields() {
             match number(field, self.text(field.input)) {
                 Ok(value) => values[field.input as usize] = value,
-                Err(message) => faults.push(Fault { input: field.input, message }),
+                Err(message) => faults.push(FieldFault { input: field.input, message }),
             }
         }
         if !faults.is_empty() {

@@ -2,32 +2,34 @@
 
 use super::*;
 
-fn via_address(form: &Form) -> Form {
+fn via_address(form: &CapacityForm) -> CapacityForm {
     let keys: Vec<(&str, String)> =
         form.to_address().into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
-    Form::from_address(|wanted| keys.iter().find(|(key, _)| *key == wanted).map(|(_, value)| value.clone()))
+    CapacityForm::from_address(|wanted| {
+        keys.iter().find(|(key, _)| *key == wanted).map(|(_, value)| value.clone())
+    })
 }
 
 #[test]
 fn every_preset_reads_as_its_own_inputs() {
     for (at, preset) in PRESETS.iter().enumerate() {
-        let form = Form::of_preset(at);
+        let form = CapacityForm::of_preset(at);
         assert_eq!(
             (form.engine, form.convention),
             (preset.engine, Convention::of(preset.engine)),
             "{}",
             preset.name
         );
-        assert_eq!(Form::of_preset(at).read().as_ref(), Ok(&preset.inputs), "{}", preset.name);
+        assert_eq!(CapacityForm::of_preset(at).read().as_ref(), Ok(&preset.inputs), "{}", preset.name);
     }
-    assert_eq!(Form::of_preset(99), Form::default());
+    assert_eq!(CapacityForm::of_preset(99), CapacityForm::default());
 }
 
 #[test]
 fn an_address_keeps_what_differs_from_the_preset_and_gives_it_back() {
-    let untouched = Form::default().to_address();
+    let untouched = CapacityForm::default().to_address();
     assert!(untouched.iter().all(|(key, value)| value.is_some() == (*key == "preset")));
-    let mut form = Form::of_preset(2);
+    let mut form = CapacityForm::of_preset(2);
     form.engine = Engine::Sglang;
     form.by_shape = false;
     form.convention = Convention::FreeMemory;
@@ -39,7 +41,7 @@ fn an_address_keeps_what_differs_from_the_preset_and_gives_it_back() {
 
 #[test]
 fn every_bad_field_is_named_with_what_is_wrong() {
-    let mut form = Form::default();
+    let mut form = CapacityForm::default();
     form.set(Input::HbmPerGpu, "lots".to_owned());
     form.set(Input::Fraction, "1.5".to_owned());
     form.set(Input::BlockSize, "16.5".to_owned());
@@ -55,8 +57,8 @@ fn every_bad_field_is_named_with_what_is_wrong() {
 }
 
 #[test]
-fn the_shape_is_not_asked_for_where_bytes_per_token_are_given() {
-    let mut form = Form::default();
+fn the_shape_is_not_requested_where_bytes_per_token_are_given() {
+    let mut form = CapacityForm::default();
     form.by_shape = false;
     form.set(Input::Layers, "none".to_owned());
     let inputs = form.read().unwrap();
@@ -68,8 +70,8 @@ fn the_shape_is_not_asked_for_where_bytes_per_token_are_given() {
 fn the_reference_says_how_many_of_its_full_batch_fit() {
     let capacity = REFERENCE.capacity().unwrap();
     let sentences = fit_sentences(&REFERENCE, &capacity);
-    let words = "25 of 64 sequences of 13,530 tokens (p95) fit at once; a full batch takes 27,072 of 10,738 blocks a worker.";
-    assert_eq!((sentences[0].fits, sentences[0].text.as_str()), (None, words));
+    let text = "25 of 64 sequences of 13,530 tokens (p95) fit at once; a full batch takes 27,072 of 10,738 blocks a worker.";
+    assert_eq!((sentences[0].fits, sentences[0].text.as_str()), (None, text));
     assert!(sentences.iter().all(|sentence| sentence.fits != Some(false)), "{sentences:?}");
     let long = Inputs { p95_tokens: Some(400_000), ..REFERENCE };
     assert_eq!(fit_sentences(&long, &long.capacity().unwrap())[0].fits, Some(false), "not one fits");

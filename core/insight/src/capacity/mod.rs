@@ -18,7 +18,7 @@ mod text;
 
 pub use arithmetic::{Capacity, Fit, MaxBatch};
 pub use error::Error;
-pub use form::{Fault, Field, Form};
+pub use form::{CapacityForm, Field, FieldFault};
 pub use inputs::{Convention, Input, Inputs, KvBytes, fraction_setting};
 pub use presets::{PRESETS, Preset, REFERENCE, reference_blocks_per_worker};
 pub use radixscope_model::record::Engine;

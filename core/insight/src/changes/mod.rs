@@ -25,7 +25,7 @@ const SILENT_AFTER_MS: u64 = 30_000;
 
 /// A state and its time.
 #[derive(Clone, Copy)]
-pub struct State<'a> {
+pub struct ComparedState<'a> {
     /// Everything known then.
     pub cluster: &'a Cluster,
     /// When.
@@ -53,13 +53,13 @@ pub struct Blocks {
 
 impl Blocks {
     /// At both.
-    pub const fn kept(&self) -> u64 {
+    pub const fn retained(&self) -> u64 {
         self.before.saturating_sub(self.evicted)
     }
 
     /// At B.
     pub const fn after(&self) -> u64 {
-        self.kept() + self.stored
+        self.retained() + self.stored
     }
 
     fn add(&mut self, more: &Self) {
@@ -86,7 +86,7 @@ pub enum Presence {
     /// A process that answered at A does not answer at B.
     FellSilent,
     /// A process that did not answer at A does at B.
-    AnswersAgain,
+    RespondsAgain,
     /// Of two recordings, it was there only in that of A.
     OnlyInA,
     /// The same of B.
@@ -147,7 +147,7 @@ pub struct Changes {
 impl Changes {
     /// From A to B, whichever is earlier. With `is_across` they are of two recordings, whose times and totals say nothing of
     /// each other.
-    pub fn between(a: State<'_>, b: State<'_>, is_across: bool) -> Self {
+    pub fn between(a: ComparedState<'_>, b: ComparedState<'_>, is_across: bool) -> Self {
         let names = pool_names(a.cluster, b.cluster);
         let pools = names.into_iter().map(|name| pool_change(name, a, b, is_across));
         // Names of processes are those of one deployment.
@@ -201,7 +201,7 @@ fn members(a: (&Cluster, Option<PoolIx>), b: (&Cluster, Option<PoolIx>)) -> Vec<
     members
 }
 
-fn pool_change(name: String, a: State<'_>, b: State<'_>, is_across: bool) -> PoolChange {
+fn pool_change(name: String, a: ComparedState<'_>, b: ComparedState<'_>, is_across: bool) -> PoolChange {
     let pools = [a.cluster, b.cluster].map(|cluster| cluster.pool_by_name(&name));
     let members = members((a.cluster, pools[0]), (b.cluster, pools[1]));
     let (in_all, of_workers) =
@@ -221,7 +221,7 @@ fn pool_change(name: String, a: State<'_>, b: State<'_>, is_across: bool) -> Poo
             }
         }
     }
-    let total = |state: State<'_>, pool: Option<PoolIx>| {
+    let total = |state: ComparedState<'_>, pool: Option<PoolIx>| {
         pool.map_or(0, |pool| state.cluster.decisions().totals_in(pool).count)
     };
     let decisions = rise(a, b, total(a, pools[0]), total(b, pools[1]));
@@ -230,7 +230,7 @@ fn pool_change(name: String, a: State<'_>, b: State<'_>, is_across: bool) -> Poo
 }
 
 /// What a total rose by between two states, of which B may be the earlier one; `None`: they do not compare.
-fn rise(a: State<'_>, b: State<'_>, at_a: u64, at_b: u64) -> Option<u64> {
+fn rise(a: ComparedState<'_>, b: ComparedState<'_>, at_a: u64, at_b: u64) -> Option<u64> {
     let (earlier, later) = if a.at <= b.at { (at_a, at_b) } else { (at_b, at_a) };
     later.checked_sub(earlier).filter(|_| a.epoch == b.epoch)
 }
@@ -248,19 +248,19 @@ fn tree_of(cluster: &Cluster, pool: Option<PoolIx>, tier: Option<Tier>) -> &Tree
 fn blocks(members: &[Member], earlier: &Tree, later: &Tree) -> (Blocks, Vec<Blocks>) {
     let mut of = vec![Blocks::default(); members.len()];
     let known = MemberIndex::of(members);
-    let mut kept = vec![0; members.len()];
+    let mut retained = vec![0; members.len()];
     earlier.each_held(|worker, name| {
         let Some(member) = known.before(worker) else { return };
         of[member].before += 1;
         let held = members[member].at[1].and_then(|later_ix| later.find(later_ix.slot(), name));
-        kept[member] += u64::from(held.is_some());
+        retained[member] += u64::from(held.is_some());
     });
     for (at, member) in members.iter().enumerate() {
         let holds =
             |tree: &Tree, ix: Option<WorkerIx>| ix.map(|ix| tree.holdings(ix.slot())).unwrap_or_default();
         let (before, after) = (holds(earlier, member.at[0]), holds(later, member.at[1]));
-        of[at].evicted = of[at].before - kept[at];
-        of[at].stored = (after.resident + after.further).saturating_sub(kept[at]);
+        of[at].evicted = of[at].before - retained[at];
+        of[at].stored = (after.resident + after.further).saturating_sub(retained[at]);
         of[at].hidden = before.hidden + after.hidden;
     }
     let moved = moves(&known, earlier, later, &mut of);
@@ -323,8 +323,8 @@ impl MemberIndex {
 fn worker_change(
     member: Member,
     blocks: Blocks,
-    a: State<'_>,
-    b: State<'_>,
+    a: ComparedState<'_>,
+    b: ComparedState<'_>,
     is_across: bool,
 ) -> WorkerChange {
     // Known under another pool before it counts as the same worker in all that is no block.
@@ -339,7 +339,7 @@ fn worker_change(
     };
     let stored = counted(|cluster, ix| cluster.worker(ix).map_or(0, |worker| worker.stored_total));
     let removed = counted(|cluster, ix| cluster.worker(ix).map_or(0, |worker| worker.removed_total));
-    let there = |worker: Option<&WorkerState>| worker.is_some_and(|w| w.gone.is_none());
+    let there = |worker: Option<&WorkerState>| worker.is_some_and(|w| w.departure.is_none());
     let came_back_between = || after.and_then(|worker| worker.returned_ms).is_some_and(|at| at > a.at);
     let presence = match (there(before), there(after)) {
         (true, false) if is_across => Some(Presence::OnlyInA),
@@ -364,8 +364,8 @@ fn worker_change(
     }
 }
 
-fn processes(a: State<'_>, b: State<'_>) -> Vec<(String, Presence)> {
-    let answers = |state: State<'_>, last: Millis| state.at.since(last) <= SILENT_AFTER_MS;
+fn processes(a: ComparedState<'_>, b: ComparedState<'_>) -> Vec<(String, Presence)> {
+    let answers = |state: ComparedState<'_>, last: Millis| state.at.since(last) <= SILENT_AFTER_MS;
     let mut found = Vec::new();
     for after in b.cluster.processes() {
         let before = a.cluster.processes().iter().find(|before| before.name == after.name);
@@ -373,7 +373,7 @@ fn processes(a: State<'_>, b: State<'_>) -> Vec<(String, Presence)> {
             None => Some(Presence::Came),
             Some(before) => match (answers(a, before.last_ms), answers(b, after.last_ms)) {
                 (true, false) => Some(Presence::FellSilent),
-                (false, true) if after.restarts == before.restarts => Some(Presence::AnswersAgain),
+                (false, true) if after.restarts == before.restarts => Some(Presence::RespondsAgain),
                 _ => {
                     let times = after.restarts.saturating_sub(before.restarts);
                     (times > 0).then_some(Presence::Restarted(times))

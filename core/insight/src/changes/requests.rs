@@ -3,7 +3,7 @@
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 use radixscope_state::cluster::{DecisionEntry, DecisionTotals};
 
-use super::State;
+use super::ComparedState;
 use crate::latency::{Quantity, Times, WINDOW_MS, figure, requests_of};
 
 /// Requests of the last [`WINDOW_MS`].
@@ -19,7 +19,7 @@ pub struct Requests {
 
 impl Requests {
     /// Those routed to a worker.
-    pub(super) fn of_worker(state: State<'_>, worker: Option<WorkerIx>) -> Self {
+    pub(super) fn of_worker(state: ComparedState<'_>, worker: Option<WorkerIx>) -> Self {
         let Some(worker) = worker else { return Self::default() };
         Self {
             ttft: requests_of(state.cluster, Quantity::Ttft, worker, state.at, WINDOW_MS),
@@ -28,7 +28,7 @@ impl Requests {
     }
 
     /// Those of a pool. Times are known by pool only where there is one.
-    pub(super) fn of_pool(state: State<'_>, pool: Option<PoolIx>) -> Self {
+    pub(super) fn of_pool(state: ComparedState<'_>, pool: Option<PoolIx>) -> Self {
         let Some(pool) = pool else { return Self::default() };
         let is_only = state.cluster.pools_in_use().iter().all(|used| *used == pool);
         Self {
@@ -37,7 +37,7 @@ impl Requests {
         }
     }
 
-    fn counted(state: State<'_>, is_meant: impl Fn(&DecisionEntry) -> bool) -> Self {
+    fn counted(state: ComparedState<'_>, is_meant: impl Fn(&DecisionEntry) -> bool) -> Self {
         let all = state.cluster.decisions();
         let mut decisions = DecisionTotals::default();
         for decided in all.newest_first().take_while(|decided| state.at.since(decided.at_ms) <= WINDOW_MS) {

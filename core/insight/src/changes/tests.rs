@@ -61,7 +61,7 @@ impl Stage {
     }
 
     fn mark(&self) -> (Cluster, Millis) {
-        (self.cluster.frozen(), Millis(NOW + self.at))
+        (self.cluster.copy_without_forests(), Millis(NOW + self.at))
     }
 }
 
@@ -70,7 +70,7 @@ fn block(t: u64) -> Block {
 }
 
 fn between(a: &(Cluster, Millis), b: &(Cluster, Millis)) -> Changes {
-    let [a, b] = [a, b].map(|of| State { cluster: &of.0, at: of.1, epoch: 1 });
+    let [a, b] = [a, b].map(|of| ComparedState { cluster: &of.0, at: of.1, epoch: 1 });
     Changes::between(a, b, false)
 }
 
@@ -85,8 +85,8 @@ fn who_is_in_one_recording_only_neither_came_nor_left() {
     b.store(same, None, 3..=9);
     b.store(new, None, 1..=1);
     let (a, b) = (a.mark(), b.mark());
-    let one = State { cluster: &a.0, at: a.1, epoch: 1 };
-    let changes = Changes::between(one, State { cluster: &b.0, at: b.1, epoch: 2 }, true);
+    let one = ComparedState { cluster: &a.0, at: a.1, epoch: 1 };
+    let changes = Changes::between(one, ComparedState { cluster: &b.0, at: b.1, epoch: 2 }, true);
     assert!(changes.is_across);
     let of = |id| {
         let worker = changes.pools[0].workers.iter().find(|worker| worker.id == Worker::new(id, 0));
@@ -121,7 +121,7 @@ fn blocks_are_stored_evicted_kept_and_moved() {
     let first = Blocks { before: 6, stored: 10, evicted: 3, moved_in: 0, moved_out: 2, hidden: 0 };
     let second = Blocks { before: 2, stored: 3, evicted: 0, moved_in: 2, moved_out: 0, hidden: 0 };
     assert_eq!((w1.blocks, w2.blocks), (first, second));
-    assert_eq!((w1.blocks.kept(), w1.blocks.after(), w2.blocks.after()), (3, 13, 5));
+    assert_eq!((w1.blocks.retained(), w1.blocks.after(), w2.blocks.after()), (3, 13, 5));
     assert_eq!(
         pool.blocks,
         Blocks { before: 8, stored: 13, evicted: 3, moved_in: 2, moved_out: 2, hidden: 0 }
@@ -221,12 +221,14 @@ fn totals_of_two_runs_of_the_server_are_not_compared() {
     let a = stage.mark();
     stage.decide(one, 10, 5, 10);
     let b = stage.mark();
-    let (first, second) =
-        (State { cluster: &a.0, at: a.1, epoch: 1 }, State { cluster: &b.0, at: b.1, epoch: 2 });
+    let (first, second) = (
+        ComparedState { cluster: &a.0, at: a.1, epoch: 1 },
+        ComparedState { cluster: &b.0, at: b.1, epoch: 2 },
+    );
     let changes = Changes::between(first, second, false);
     let worker = &changes.pools[0].workers[0];
     assert_eq!((worker.decisions, worker.events, changes.pools[0].decisions), (None, None, None));
-    assert_eq!(worker.blocks.kept(), 3, "blocks have names");
+    assert_eq!(worker.blocks.retained(), 3, "blocks have names");
 }
 
 #[test]
@@ -269,9 +271,9 @@ fn named(path: &[u64]) -> u64 {
 }
 
 /// What workers hold, as plain sets of paths.
-type Held = BTreeSet<(u16, Vec<u64>)>;
+type HeldPaths = BTreeSet<(u16, Vec<u64>)>;
 
-fn take(stage: &mut Stage, held: &mut Held, step: &Step) {
+fn apply(stage: &mut Stage, held: &mut HeldPaths, step: &Step) {
     match step {
         Step::Store(worker, prompt) => {
             let block = |at: usize| Block {
@@ -287,8 +289,8 @@ fn take(stage: &mut Stage, held: &mut Held, step: &Step) {
             held.extend((1..=prompt.len()).map(|len| (*worker, prompt[..len].to_vec())));
         }
         Step::Remove(worker, prompt, n) => {
-            let gone = (1..=prompt.len()).rev().take(*n).map(|len| prompt[..len].to_vec());
-            for path in gone {
+            let removed = (1..=prompt.len()).rev().take(*n).map(|len| prompt[..len].to_vec());
+            for path in removed {
                 stage.remove(WorkerIx((*worker).into()), [named(&path)]);
                 held.remove(&(*worker, path));
             }
@@ -299,13 +301,13 @@ fn take(stage: &mut Stage, held: &mut Held, step: &Step) {
 proptest! {
     #[test]
     fn counts_are_those_of_plain_sets(before in steps(), after in steps()) {
-        let (mut stage, mut held) = (Stage::default(), Held::new());
+        let (mut stage, mut held) = (Stage::default(), HeldPaths::new());
         for id in 0..3 {
             stage.worker(id, "backend");
         }
-        before.iter().for_each(|step| take(&mut stage, &mut held, step));
+        before.iter().for_each(|step| apply(&mut stage, &mut held, step));
         let (a, held_before) = (stage.mark(), held.clone());
-        after.iter().for_each(|step| take(&mut stage, &mut held, step));
+        after.iter().for_each(|step| apply(&mut stage, &mut held, step));
         let b = stage.mark();
         let changes = between(&a, &b);
         let mut places: BTreeMap<&Vec<u64>, (BTreeSet<u16>, BTreeSet<u16>)> = BTreeMap::new();
@@ -319,8 +321,8 @@ proptest! {
         let pool = &changes.pools[0];
         for worker in &pool.workers {
             let w = worker.ix.slot().0;
-            let of = |set: &Held| set.iter().filter(|(of, _)| *of == w).count() as u64;
-            let only = |one: &Held, other: &Held| one.difference(other).filter(|(of, _)| *of == w).count() as u64;
+            let of = |set: &HeldPaths| set.iter().filter(|(of, _)| *of == w).count() as u64;
+            let only = |one: &HeldPaths, other: &HeldPaths| one.difference(other).filter(|(of, _)| *of == w).count() as u64;
             let expected = Blocks {
                 before: of(&held_before),
                 stored: only(&held, &held_before),
@@ -341,6 +343,6 @@ proptest! {
         prop_assert_eq!(tree.count(BlockChange::Evicted), count(|lost, gained| lost && !gained));
         prop_assert_eq!(tree.count(BlockChange::Moved), count(|lost, gained| lost && gained));
         let all: BTreeSet<&Vec<u64>> = held.union(&held_before).map(|(_, path)| path).collect();
-        prop_assert_eq!(tree.count(BlockChange::Kept), (all.len() - places.len()) as u64);
+        prop_assert_eq!(tree.count(BlockChange::Retained), (all.len() - places.len()) as u64);
     }
 }

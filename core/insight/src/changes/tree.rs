@@ -12,7 +12,7 @@ use super::{MemberIndex, members, tree_of};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BlockChange {
     /// The same workers hold it.
-    Kept,
+    Retained,
     /// Workers stored it, and none evicted it.
     Stored,
     /// Workers evicted it, and none stored it.
@@ -25,12 +25,12 @@ pub enum BlockChange {
 
 impl BlockChange {
     /// All of them, as they are numbered in the tree.
-    pub const ALL: [Self; 5] = [Self::Kept, Self::Stored, Self::Evicted, Self::Moved, Self::Elsewhere];
+    pub const ALL: [Self; 5] = [Self::Retained, Self::Stored, Self::Evicted, Self::Moved, Self::Elsewhere];
 
     /// Its name on screen and for style sheets.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Kept => "kept",
+            Self::Retained => "kept",
             Self::Stored => "stored",
             Self::Evicted => "evicted",
             Self::Moved => "moved",
@@ -129,7 +129,7 @@ fn change(
         (true, true) => BlockChange::Moved,
         (true, false) => BlockChange::Evicted,
         (false, true) => BlockChange::Stored,
-        (false, false) => BlockChange::Kept,
+        (false, false) => BlockChange::Retained,
     })
 }
 

@@ -102,7 +102,7 @@ impl LoadHistory {
 
 fn counts(cluster: &Cluster, now: Millis) -> Vec<Count> {
     let is_fresh = |at: Millis| now.since(at) <= HOLDS_MS;
-    let workers = cluster.workers().indexed().filter(|(_, state)| state.gone.is_none());
+    let workers = cluster.workers().indexed().filter(|(_, state)| state.departure.is_none());
     let by_messages = workers.flat_map(|(worker, state)| {
         let loads = state.router_loads.iter().filter(|load| is_fresh(load.at_ms));
         loads

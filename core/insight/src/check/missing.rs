@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_is_not_asked_for() {
+    fn what_is_given_is_not_requested() {
         let mut stage = Stage::new(1);
         assert!(missing(&stage).contains(ENABLE_FRONTEND), "{}", missing(&stage));
         let source = SourceIx(1);

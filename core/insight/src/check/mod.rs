@@ -56,7 +56,7 @@ const RENEW_MS: u64 = 5_000;
 
 /// All rules with their phases.
 pub struct Checks {
-    rules: Vec<Running>,
+    rules: Vec<RuleState>,
     criteria: Criteria,
     history: History,
     /// Whether the last look fell into the reading of history.
@@ -64,7 +64,7 @@ pub struct Checks {
     last: Vec<RuleStatus>,
 }
 
-struct Running {
+struct RuleState {
     rule: &'static Rule,
     /// Since when it was found without a break.
     found_since: Option<Millis>,
@@ -80,7 +80,7 @@ struct Running {
 
 impl Default for Checks {
     fn default() -> Self {
-        let running = |&rule: &&'static Rule| Running {
+        let running = |&rule: &&'static Rule| RuleState {
             rule,
             found_since: None,
             away_since: None,
@@ -159,9 +159,9 @@ impl Checks {
         for running in &mut self.rules {
             running.forget_departed(cluster);
             let evaluate = advice::complete((running.rule.evaluate)(&view), &view);
-            records.extend(running.take(evaluate, now).map(Record::Finding));
+            records.extend(running.apply(evaluate, now).map(Record::Finding));
         }
-        let statuses: Vec<_> = self.rules.iter().map(Running::status).collect();
+        let statuses: Vec<_> = self.rules.iter().map(RuleState::status).collect();
         if statuses != self.last {
             self.last.clone_from(&statuses);
             records.push(Record::Checked(statuses));
@@ -170,7 +170,7 @@ impl Checks {
     }
 }
 
-impl Running {
+impl RuleState {
     /// Does not name a worker that has taken another's place since.
     fn forget_departed(&mut self, cluster: &Cluster) {
         if let Some((finding, at)) = &mut self.last {
@@ -189,7 +189,7 @@ impl Running {
         }
     }
 
-    fn take(&mut self, evaluate: RuleOutcome, now: Millis) -> Option<Finding> {
+    fn apply(&mut self, evaluate: RuleOutcome, now: Millis) -> Option<Finding> {
         self.missing = Cow::Borrowed("");
         self.explained_by = "";
         let pending = self.pending.take();

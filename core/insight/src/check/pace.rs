@@ -15,8 +15,8 @@ use radixscope_state::cluster::{Cluster, DecisionEntry};
 /// How far back prompts are retained: what lasts longer is what is usual.
 const REACH_MS: u64 = 3_600_000;
 /// A request without a first token after this time is left out: what it waits for is no computing.
-const SETTLED_MS: u64 = 15_000;
-/// Decisions looked at once a second, the latest: 270 a second over [`SETTLED_MS`]. With more, later first tokens are missed.
+const FINAL_AFTER_MS: u64 = 15_000;
+/// Decisions looked at once a second, the latest: 270 a second over [`FINAL_AFTER_MS`]. With more, later first tokens are missed.
 const MAX_SCANNED: usize = 4_096;
 /// Prompts retained of five seconds; more would not change the result.
 const RETAINED_EACH_STEP: usize = 16;
@@ -84,37 +84,37 @@ pub(super) struct PaceChange {
 /// Prompts of the last hour, and the latest change of each pool.
 #[derive(Default)]
 pub(super) struct Pace {
-    /// By time of decision, settled.
+    /// By time of decision, final.
     retained: VecDeque<Prompt>,
     /// Those of the last seconds.
     fresh: Vec<Prompt>,
-    /// Up to which decision prompts are settled.
-    settled_until: Millis,
+    /// Up to which decision prompts are final.
+    final_until: Millis,
     looked_ms: Option<Millis>,
     changes: BTreeMap<PoolIx, PaceChange>,
 }
 
 impl Pace {
     pub(super) fn sample(&mut self, cluster: &Cluster, now: Millis) {
-        let horizon = Millis(now.0.saturating_sub(SETTLED_MS));
+        let horizon = Millis(now.0.saturating_sub(FINAL_AFTER_MS));
         self.fresh.clear();
-        let mut settled = Vec::new();
+        let mut final_prompts = Vec::new();
         for decided in cluster.decisions().newest_first().take(MAX_SCANNED) {
             let at_ms = decided.decided_ms();
-            if at_ms <= self.settled_until && now.since(decided.at_ms) > 2 * SETTLED_MS {
+            if at_ms <= self.final_until && now.since(decided.at_ms) > 2 * FINAL_AFTER_MS {
                 break;
             }
             let Some(prompt) = prompt(cluster, decided) else { continue };
             if at_ms > horizon {
                 self.fresh.push(prompt);
-            } else if at_ms > self.settled_until {
-                settled.push(prompt);
+            } else if at_ms > self.final_until {
+                final_prompts.push(prompt);
             }
         }
         self.fresh.sort_by_key(|prompt| prompt.at_ms);
-        settled.sort_by_key(|prompt| prompt.at_ms);
-        settled.into_iter().for_each(|prompt| self.keep(prompt));
-        self.settled_until = self.settled_until.max(horizon);
+        final_prompts.sort_by_key(|prompt| prompt.at_ms);
+        final_prompts.into_iter().for_each(|prompt| self.keep(prompt));
+        self.final_until = self.final_until.max(horizon);
         while self.retained.front().is_some_and(|first| now.since(first.at_ms) > REACH_MS)
             || self.retained.len() > MAX_RETAINED
         {

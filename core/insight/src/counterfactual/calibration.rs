@@ -16,7 +16,7 @@ use super::observed::Observed;
 use super::played::Played;
 use radixscope_model::percentile;
 use radixscope_sim::resimulation::{
-    MAX_REQUEST_TOKENS, Outcome, ResimulationError, ResimulationSettings, ServedTimes, Timing,
+    MAX_REQUEST_TOKENS, ResimulationError, ResimulationSettings, ServedTimes, SimulatedOutcome, Timing,
 };
 
 /// Median times may be off by this share.
@@ -136,7 +136,7 @@ pub(super) struct Fit<'a, P> {
 
 impl<P> Fit<'_, P>
 where
-    P: FnMut(&Played, &ResimulationSettings) -> Result<Outcome, ResimulationError>,
+    P: FnMut(&Played, &ResimulationSettings) -> Result<SimulatedOutcome, ResimulationError>,
 {
     /// Fits the settings' times and the unknown lengths of outputs.
     pub(super) fn fit(mut self) -> Result<Calibration, ResimulationError> {
@@ -269,7 +269,7 @@ where
         }
     }
 
-    fn hit_rates(&self, outcome: &Outcome) -> Option<(f64, f64)> {
+    fn hit_rates(&self, outcome: &SimulatedOutcome) -> Option<(f64, f64)> {
         let known =
             (self.first_counted()..self.played.heads.len()).filter_map(|at| self.of(at)?.overlap_blocks);
         let (held, all) = known.fold((0, 0), |(held, all), (overlap, blocks)| {
@@ -278,7 +278,7 @@ where
         Some((held as f64 / all as f64, outcome.overlap_share?)).filter(|_| all > 0)
     }
 
-    fn end_to_end(&self, outcome: &Outcome) -> Option<Compared> {
+    fn end_to_end(&self, outcome: &SimulatedOutcome) -> Option<Compared> {
         let both = (self.first_counted()..self.played.heads.len()).filter_map(|at| {
             let times = outcome.times.get(at)?.as_ref()?;
             Some((self.of(at)?.e2e_ms?, times.e2e_us as f64 / 1e3))

@@ -40,8 +40,8 @@ use radixscope_state::requests::Arrivals;
 
 pub use calibration::{Calibration, Compared, HIT_RATE_TOLERANCE, P50_TOLERANCE, P95_TOLERANCE};
 pub use fixed_state::{
-    ChangedDecision, Expected, Grid, Interval, LEAST_REQUESTS, LoadImbalance, MAX_LISTED_CHANGES, Outcome,
-    Part, Recommendation, Suggestion, WorkerShare, slope,
+    ChangedDecision, Expected, FixedStateOutcome, Grid, Interval, LEAST_REQUESTS, LoadImbalance,
+    MAX_LISTED_CHANGES, Part, Recommendation, Suggestion, WorkerShare, slope,
 };
 pub use model::{Fact, Facts, Figures, Measured, ModelError, ModelReport, Provenance, Times, resimulate};
 pub use played::arrivals_needed;

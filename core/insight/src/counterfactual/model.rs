@@ -18,7 +18,8 @@ use radixscope_model::record::Role;
 use radixscope_router::numbers::TEMPERATURE;
 use radixscope_router::{Formula, RouterOverrides, RouterSettings};
 use radixscope_sim::resimulation::{
-    MAX_REQUEST_TOKENS, Outcome, Percentiles, ResimulationError, ResimulationSettings, ServedTimes, run,
+    MAX_REQUEST_TOKENS, Percentiles, ResimulationError, ResimulationSettings, ServedTimes, SimulatedOutcome,
+    run,
 };
 use radixscope_state::cluster::{BlockSizeSource, Cluster};
 use radixscope_state::requests::Arrivals;
@@ -238,7 +239,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    fn of(outcome: &Outcome) -> Self {
+    fn of(outcome: &SimulatedOutcome) -> Self {
         let times = |found: Option<Percentiles>| {
             found.map(|found| Times { requests: outcome.requests, p50_ms: found.p50, p95_ms: found.p95 })
         };
@@ -362,7 +363,7 @@ pub fn resimulate(
     let router = overrides.over(recorded.router);
     let tried = ResimulationSettings { router, ..recorded.clone() };
     let (of_recorded, of_tried) = (play(&played, &recorded)?, play(&played, &tried)?);
-    let counted = |outcome: &Outcome| {
+    let counted = |outcome: &SimulatedOutcome| {
         let warm_up = count * recorded.warm_up_percent as usize / 100;
         outcome.times.get(warm_up..).unwrap_or_default().to_vec()
     };

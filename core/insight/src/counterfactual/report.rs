@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::MAX_AXIS;
-use super::fixed_state::{Grid, Outcome, Recommendation, recommend};
+use super::fixed_state::{FixedStateOutcome, Grid, Recommendation, recommend};
 use super::sample::{LeftOut, Sample};
 use radixscope_model::id::{Millis, Seq};
 use radixscope_router::{RouterOverrides, RouterSettings};
@@ -76,9 +76,9 @@ pub struct OfflineReplayReport {
     /// What was tried; `None` where no decision could be judged.
     pub settings: Option<RouterSettings>,
     /// What happened, as recorded.
-    pub actual: Outcome,
+    pub actual: FixedStateOutcome,
     /// What the setting makes of it.
-    pub tried: Outcome,
+    pub tried: FixedStateOutcome,
 }
 
 /// Many settings, each decision on the state it saw.
@@ -124,7 +124,7 @@ impl Sample {
             self.expected(&outcome.settings?, outcome, &grid.actual)
         };
         advice.expected = advice.outcome.and_then(expected);
-        let plain = |outcome: Outcome| outcome.without_parts();
+        let plain = |outcome: FixedStateOutcome| outcome.without_parts();
         grid.outcomes = grid.outcomes.into_iter().map(plain).collect();
         (grid.actual, grid.round_robin) = (plain(grid.actual), plain(grid.round_robin));
         Some(SweepReport { about, grid: Some(grid), recommendation: Some(advice) })

@@ -103,7 +103,7 @@ impl LeftOut {
 pub struct Sample {
     pub(super) about: About,
     /// In the order in which they were added.
-    pub(super) decisions: Vec<Judged>,
+    pub(super) decisions: Vec<EvaluatedDecision>,
     /// By candidate, those of a decision in a row: the columns that a cost is made of.
     pub(super) overlap_blocks: Vec<f64>,
     pub(super) prefill_blocks: Vec<f64>,
@@ -125,14 +125,14 @@ pub struct Sample {
 
 /// A decision of a sample and where its candidates are.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub(super) struct Judged {
+pub(super) struct EvaluatedDecision {
     pub(super) decision: SampledDecision,
     first: u32,
     count: u16,
     settings: u32,
 }
 
-impl Judged {
+impl EvaluatedDecision {
     pub(super) fn candidates(&self) -> Range<usize> {
         self.first as usize..self.first as usize + usize::from(self.count)
     }
@@ -160,7 +160,7 @@ impl Sample {
     }
 
     /// What a decision was taken with.
-    pub(super) fn settings_of(&self, judged: &Judged) -> &RouterSettings {
+    pub(super) fn settings_of(&self, judged: &EvaluatedDecision) -> &RouterSettings {
         &self.settings[judged.settings as usize]
     }
 }
@@ -253,8 +253,8 @@ impl SampleBuilder {
             return Err(LeftOut::BadNumber);
         }
         // Two decisions in a row mostly have the same candidates in the same order.
-        let previous = self.sample.decisions.last().map_or(0..0, Judged::candidates);
-        let judged = Judged {
+        let previous = self.sample.decisions.last().map_or(0..0, EvaluatedDecision::candidates);
+        let judged = EvaluatedDecision {
             decision: SampledDecision {
                 ttft_ms: decision.ttft_ms.filter(|ms| ms.is_finite() && *ms >= 0.0),
                 ..*decision

@@ -15,7 +15,7 @@ pub enum Quantity {
     Tpot,
     /// Prompt lengths, tokens.
     InputTokens,
-    /// Answer lengths, tokens.
+    /// Output lengths, tokens.
     OutputTokens,
     /// The router's work on one request, milliseconds (≥ 1.0).
     RouterOverhead,

@@ -111,7 +111,7 @@ fn is_measured(cluster: &Cluster, quantity: Quantity) -> Option<bool> {
     is_known
 }
 
-/// Decisions that may have a value in the window. An answer ends long after its choice, so that all that are kept may.
+/// Decisions that may have a value in the window. A response ends long after its choice, so that all that are kept may.
 fn reached(
     cluster: &Cluster,
     quantity: Quantity,

@@ -173,8 +173,8 @@ fn from_the_decision_to_the_first_token_is_a_lower_bound_and_never_within() {
 
 #[test]
 fn a_range_that_takes_in_every_time_is_unknown() {
-    let words = |low, high| Quantity::Ttft.range_text(&Range::between(low, high));
-    assert_eq!([words(0.0, None), words(0.0, Some(100.0))], ["unknown", "0 ms–100 ms"]);
+    let text = |low, high| Quantity::Ttft.range_text(&Range::between(low, high));
+    assert_eq!([text(0.0, None), text(0.0, Some(100.0))], ["unknown", "0 ms–100 ms"]);
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn requests_one_by_one_are_exact_and_come_first() {
 }
 
 #[test]
-fn histograms_come_first_where_logs_tell_of_few() {
+fn histograms_come_first_where_logs_report_few() {
     let mut cluster = cluster();
     fold(&mut cluster, NOW, scrape("a", [0, 0, 0, 0], Vec::new()));
     decided(&mut cluster, 1, NOW, 50, Outcome::Success);
@@ -238,13 +238,13 @@ fn an_hour_of_scrapes_gives_a_line_and_the_thinned_ones_give_it_too() {
     let ago = |seconds: u64| Millis(now.0 - seconds * 1_000);
     let line = trend(&cluster, Quantity::Ttft, (ago(7_200), now), now).unwrap();
     assert_eq!((line.step_ms, line.from_ms), (15_000, Millis(ago(3_600).0.div_ceil(15_000) * 15_000)));
-    let words = |(at, p95): (Millis, Option<Range>)| {
+    let text = |(at, p95): (Millis, Option<Range>)| {
         let p95 = Quantity::Ttft.range_text(&p95.unwrap_or_else(|| panic!("nothing at {}", at.0)));
         // The windows round the change hold some of both.
         (at.0.abs_diff(NOW + 2_200_000) > 120_000).then_some((at.0 < NOW + 2_200_000, p95))
     };
     // Of the first point nothing older is retained.
-    let found: std::collections::BTreeSet<_> = line.points().skip(3).filter_map(words).collect();
+    let found: std::collections::BTreeSet<_> = line.points().skip(3).filter_map(text).collect();
     let wanted = [(false, "470 ms–1 s".to_owned()), (true, "0 ms–100 ms".to_owned())];
     assert_eq!(found.into_iter().collect::<Vec<_>>(), wanted);
     let steps = cluster.processes()[0].scraped_ms().count();

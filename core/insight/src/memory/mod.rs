@@ -42,7 +42,7 @@ pub struct Memory {
     /// Whose.
     pub worker: WorkerIx,
     /// Whether it has left: then it has no memory that could be used or free.
-    pub is_gone: bool,
+    pub has_left: bool,
     /// Tokens per block.
     pub block_size: Option<Sourced<u32, BlockSizeSource>>,
     /// Blocks there are, by the best source.
@@ -94,7 +94,7 @@ pub enum MemorySegment {
     /// Cached, evictable.
     Retained,
     /// Running or kept: the engine's own figure is missing or does not fit the mirror's.
-    Held,
+    UsedOrCached,
     /// Neither used nor held.
     Free,
     /// Cached or free: unknown without KV events.
@@ -107,7 +107,7 @@ impl MemorySegment {
         match self {
             Self::Used => "used by running requests",
             Self::Retained => "cached, evictable",
-            Self::Held => "used or cached",
+            Self::UsedOrCached => "used or cached",
             Self::Free => "free",
             Self::Rest => "cached or free",
         }
@@ -142,7 +142,7 @@ impl Memory {
         let capacities: Vec<_> = cluster.capacities(worker).into_iter().flatten().collect();
         Some(Self {
             worker,
-            is_gone: state.gone.is_some(),
+            has_left: state.departure.is_some(),
             block_size: cluster.block_size(worker),
             capacity: capacities.first().copied(),
             capacities,
@@ -161,7 +161,7 @@ impl Memory {
     pub fn belief(&self) -> EstimateStatus {
         let (used, mirror) = (self.used.map(|used| used.value), self.mirror.map(|mirror| mirror.blocks));
         match (used, mirror, self.capacity.map(|capacity| capacity.value)) {
-            _ if self.is_gone => EstimateStatus::Left,
+            _ if self.has_left => EstimateStatus::Left,
             (_, Some(mirror), Some(capacity)) if mirror > capacity => {
                 EstimateStatus::AboveCapacity(mirror - capacity)
             }
@@ -186,7 +186,7 @@ impl Memory {
     /// Blocks that are neither used nor held. `None` where capacity or mirror is unknown, the mirror cannot be right, or the
     /// worker has left.
     pub fn free_blocks(&self) -> Option<u64> {
-        if self.is_partial || self.is_gone {
+        if self.is_partial || self.has_left {
             return None;
         }
         let taken = self.mirror?.blocks.max(self.used.map_or(0, |used| used.value));
@@ -213,7 +213,7 @@ impl Memory {
                 _,
                 Some(mirror),
             ) => {
-                vec![(MemorySegment::Held, mirror.blocks)]
+                vec![(MemorySegment::UsedOrCached, mirror.blocks)]
             }
             _ => Vec::new(),
         };
@@ -288,7 +288,7 @@ pub struct Facts {
 /// The workers of a pool that have not left.
 fn there(cluster: &Cluster, pool: PoolIx) -> impl Iterator<Item = WorkerIx> {
     let all = cluster.workers().indexed();
-    all.filter(move |(_, state)| state.pool == pool && state.gone.is_none()).map(|(worker, _)| worker)
+    all.filter(move |(_, state)| state.pool == pool && state.departure.is_none()).map(|(worker, _)| worker)
 }
 
 /// A pool's inputs for the calculator, as the deployment reports them.

@@ -109,7 +109,7 @@ fn what_the_engine_does_not_use_of_the_mirrors_blocks_is_kept_for_reuse() {
 }
 
 #[test]
-fn what_is_not_told_is_unknown_and_says_what_would_tell() {
+fn what_is_not_reported_is_unknown_and_names_what_would_report_it() {
     let fixture = Fixture::new();
     let memory = fixture.memory();
     assert_eq!(memory.parts(), []);
@@ -141,7 +141,7 @@ fn a_mirror_without_an_engine_does_not_part_used_from_kept() {
     let mut fixture = Fixture::new();
     fixture.card(100).store(0..60);
     let memory = fixture.memory();
-    assert_eq!(memory.parts(), [(MemorySegment::Held, 60), (MemorySegment::Free, 40)]);
+    assert_eq!(memory.parts(), [(MemorySegment::UsedOrCached, 60), (MemorySegment::Free, 40)]);
     assert_eq!((memory.belief(), memory.retained_blocks()), (EstimateStatus::NoEngine, None));
 }
 
@@ -202,7 +202,7 @@ fn the_later_word_of_the_engine_counts() {
 }
 
 #[test]
-fn metrics_of_a_process_whose_worker_is_not_known_are_nobodys() {
+fn metrics_of_a_process_without_a_known_worker_belong_to_none() {
     let mut fixture = Fixture::new();
     fixture.scrape(None, rank(Some(9), None, Some(100)), None);
     fixture.scrape(Some(8), rank(Some(9), None, Some(100)), None);
@@ -231,14 +231,14 @@ fn lifetimes_are_held_against_the_gap_to_the_next_use() {
         came_back_p50_ms: (came_back > 0).then_some(4_000),
         reuse_p50_ms: reuse,
     };
-    let words = |ages| {
+    let text = |ages| {
         let mut fixture = Fixture::new();
         fixture.fold(Record::BlockResidency { worker: W, lifetimes: ages });
         fixture.memory().lifetime_text().unwrap()
     };
-    assert!(words(ages(0, Some(30_000))).contains("shorter than the gap"));
-    assert!(words(ages(0, Some(3_000))).contains("longer than the gap"));
-    let back = words(ages(10, None));
+    assert!(text(ages(0, Some(30_000))).contains("shorter than the gap"));
+    assert!(text(ages(0, Some(3_000))).contains("longer than the gap"));
+    let back = text(ages(10, None));
     assert!(back.contains("4.0 s after they were evicted") && back.contains("one block in 32"), "{back}");
 }
 

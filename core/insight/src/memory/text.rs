@@ -94,7 +94,7 @@ impl Memory {
 
     /// What is not known, each with what would make it known; nothing makes it of a worker that left.
     pub fn missing(&self) -> Vec<&'static str> {
-        if self.is_gone {
+        if self.has_left {
             return Vec::new();
         }
         let checks = [

@@ -54,7 +54,7 @@ fn decide(cluster: &mut Cluster, id: u64, at: u64, progress: Progress) {
 }
 
 #[test]
-fn scrapes_tell_every_figure_of_the_window_with_its_samples() {
+fn scrapes_report_every_figure_of_the_window_with_its_samples() {
     let mut cluster = with_worker();
     fold(&mut cluster, NOW, scrape(10, ProcessRole::Frontend, "frontend"));
     fold(&mut cluster, NOW + 30_000, scrape(70, ProcessRole::Frontend, "frontend"));
@@ -152,7 +152,7 @@ fn bounded(before: u64, after: u64, ms: u64) -> RecentFigures {
 }
 
 #[test]
-fn few_ended_requests_do_not_tell_how_many_are_in_flight() {
+fn few_ended_requests_do_not_show_how_many_are_in_flight() {
     let bound = Some((17.0, ConcurrencySource::WorkersMax));
     assert_eq!(bounded(10, 39, 30_000).concurrency, bound, "29 ended");
     assert_eq!(bounded(10, 40, 30_000).concurrency, Some((2.0, ConcurrencySource::Durations)), "30 ended");

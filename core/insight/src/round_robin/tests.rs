@@ -72,8 +72,12 @@ fn the_worker_is_the_one_of_the_counterfactual_s_replay_in_any_window() {
         let replayed = sample.evaluate(RouterOverrides::round_robin());
         assert_eq!(replayed.tried.decisions, u64::from(last));
         assert!(!replayed.tried.changed.is_empty());
-        for flip in &replayed.tried.changed {
-            assert_eq!(flip.to, round_robin(&cluster, flip.decision.0).worker, "{flip:?}, last {last}");
+        for changed in &replayed.tried.changed {
+            assert_eq!(
+                changed.to,
+                round_robin(&cluster, changed.decision.0).worker,
+                "{changed:?}, last {last}"
+            );
         }
     }
 }

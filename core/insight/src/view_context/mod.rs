@@ -102,7 +102,7 @@ pub struct ViewContext<'a> {
     /// The lower tier whose tree is drawn; `None`: the device's.
     pub tier: Option<Tier>,
     /// The copy that is drawn in the tree's place while the reader points at it.
-    pub still: Option<&'a Tree>,
+    pub paused_tree: Option<&'a Tree>,
     /// What changed between two moments, which is drawn in the tree's place.
     pub changes: Option<&'a ChangeTree>,
 }
@@ -110,17 +110,24 @@ pub struct ViewContext<'a> {
 impl<'a> ViewContext<'a> {
     /// Looks at `pools` of a state.
     pub fn new(cluster: &'a Cluster, pools: ShownPools) -> Self {
-        Self { cluster, pool: pools.pool, only: pools.only, tier: pools.tier, still: None, changes: None }
+        Self {
+            cluster,
+            pool: pools.pool,
+            only: pools.only,
+            tier: pools.tier,
+            paused_tree: None,
+            changes: None,
+        }
     }
 
     /// The prefix tree of the pool that is drawn; the copy, where one is held; that of two moments, where they are compared.
     pub fn tree(&self) -> &'a Tree {
-        self.changes.map(ChangeTree::tree).or(self.still).unwrap_or_else(|| self.live_tree())
+        self.changes.map(ChangeTree::tree).or(self.paused_tree).unwrap_or_else(|| self.live_tree())
     }
 
     /// Whether a block of the copy that is held was evicted since.
     pub fn has_evicted(&self, node: NodeId) -> bool {
-        self.still.is_some_and(|still| self.live_tree().has_evicted(still, node))
+        self.paused_tree.is_some_and(|paused| self.live_tree().has_evicted(paused, node))
     }
 
     /// The prefix tree of the pool that is drawn, as it is now.

@@ -95,7 +95,7 @@ fn disaggregated() -> Fixture {
     fixture
 }
 
-fn words(shown: ViewContext<'_>) -> Vec<String> {
+fn titles(shown: ViewContext<'_>) -> Vec<String> {
     shown.pool_labels().iter().map(|label| label.to_text()).collect()
 }
 
@@ -109,25 +109,25 @@ fn one_pool_is_no_choice() {
     let mut fixture = Fixture::default();
     let worker = fixture.worker("dynamo", "backend");
     fixture.model(worker, "tiny-llama");
-    assert!(words(fixture.all()).is_empty());
-    assert_eq!(words(fixture.only("dynamo/backend")).len(), 1, "who chose it must be able to undo that");
+    assert!(titles(fixture.all()).is_empty());
+    assert_eq!(titles(fixture.only("dynamo/backend")).len(), 1, "who chose it must be able to undo that");
 }
 
 #[test]
 fn pools_are_named_by_component_and_by_namespace_where_that_differs() {
-    assert_eq!(words(two_models().all()), ["backend · tiny-llama", "backend2 · tiny-two"]);
+    assert_eq!(titles(two_models().all()), ["backend · tiny-llama", "backend2 · tiny-two"]);
     let mut fixture = Fixture::default();
     fixture.worker("teama", "backend");
     fixture.worker("teamb", "backend");
-    assert_eq!(words(fixture.all()), ["teama/backend", "teamb/backend"]);
+    assert_eq!(titles(fixture.all()), ["teama/backend", "teamb/backend"]);
     assert_eq!(beside(fixture.all()), ["teama/backend", "teamb/backend"]);
 }
 
 #[test]
-fn a_worker_is_told_apart_by_what_differs() {
+fn a_worker_is_distinguished_by_what_differs() {
     assert_eq!(beside(two_models().all()), ["tiny-llama", "tiny-two"]);
     let disaggregated = disaggregated();
-    assert_eq!(words(disaggregated.all()), ["prefill · tiny-llama", "backend · decode · tiny-llama"]);
+    assert_eq!(titles(disaggregated.all()), ["prefill · tiny-llama", "backend · decode · tiny-llama"]);
     assert_eq!(beside(disaggregated.all()), ["prefill", "decode"]);
 }
 
@@ -136,7 +136,7 @@ fn workers_without_a_component_are_no_pool_beside_a_named_one() {
     let mut fixture = Fixture::default();
     fixture.worker("dynamo", "backend");
     fixture.worker("dynamo", "");
-    assert!(words(fixture.all()).is_empty());
+    assert!(titles(fixture.all()).is_empty());
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! How busy every worker is, by the best that is known of it: a router's own estimate, the requests that run, or the
 //! decisions whose end was not received. Each number has its source and assumptions.
 
-use super::State;
-use super::question::Question;
+use super::WhatIfState;
+use super::request::WhatIfRequest;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_router::{Formula, Load};
 use radixscope_state::cluster::Cluster;
@@ -68,8 +68,8 @@ pub(super) struct Loads {
 }
 
 impl Loads {
-    pub(super) fn gather(&mut self, state: State<'_>, router: Option<u64>) {
-        let State { cluster, now_ms, .. } = state;
+    pub(super) fn gather(&mut self, state: WhatIfState<'_>, router: Option<u64>) {
+        let WhatIfState { cluster, now_ms, .. } = state;
         self.of = PerWorker::default();
         cluster.workers().indices().for_each(|worker| *self.of.of(worker) = Default::default());
         self.is_partial = false;
@@ -95,7 +95,7 @@ impl Loads {
     }
 
     /// The requests in flight, if reported.
-    pub(super) fn sequences<'a>(&self, state: State<'a>) -> Option<&'a ActiveSequences> {
+    pub(super) fn sequences<'a>(&self, state: WhatIfState<'a>) -> Option<&'a ActiveSequences> {
         state.active.filter(|active| active.has_reports())
     }
 
@@ -159,8 +159,8 @@ impl Loads {
     /// The sources of the loads, as text.
     pub(super) fn note(
         &self,
-        state: State<'_>,
-        question: &Question,
+        state: WhatIfState<'_>,
+        question: &WhatIfRequest,
         full_blocks: u64,
         notes: &mut Vec<String>,
     ) {

@@ -6,8 +6,8 @@
 
 mod load;
 mod prompt;
-mod question;
 mod recorded;
+mod request;
 mod response;
 
 #[cfg(test)]
@@ -17,7 +17,7 @@ use crate::completeness;
 use radixscope_model::id::{Millis, PoolIx, TokensHash};
 use radixscope_model::record::Decision;
 use radixscope_router::{
-    Formula, Load, Overlap, Request, RouterSettings, Scores, TieBreak, WorkerInput, example, score,
+    Formula, Load, Overlap, RoutedRequest, RouterSettings, Scores, TieBreak, WorkerInput, example, score,
 };
 use radixscope_state::cluster::{Cluster, DecisionEntry, TierPaths};
 use radixscope_state::requests::{ActiveSequences, tree_size_blocks};
@@ -26,14 +26,15 @@ use radixscope_state::tree::OverlapRule;
 pub use load::LoadFrom;
 use load::Loads;
 pub use prompt::{Blocks, Hashes};
-pub use question::{
-    Adjustment, Busy, CandidateRef, Changes, MAX_ADDED, MAX_PROMPT_BLOCKS, Prompt, Question, Refused,
+pub use request::{
+    Adjustment, Busy, CandidateRef, MAX_ADDED, MAX_PROMPT_BLOCKS, Prompt, Refused, WhatIfRequest,
+    WorkerChanges,
 };
 pub use response::{RankedCandidate, Versus, WhatIfResponse};
 
 /// The state that a question is about.
 #[derive(Clone, Copy)]
-pub struct State<'a> {
+pub struct WhatIfState<'a> {
     /// Everything received.
     pub cluster: &'a Cluster,
     /// What is known of requests beyond it: the server has it, a page does not.
@@ -71,7 +72,11 @@ impl WhatIf {
     ///
     /// # Errors
     /// Why it has no response, and which part of the question is at fault.
-    pub fn ask(&mut self, state: State<'_>, question: &Question) -> Result<WhatIfResponse<'_>, Refused> {
+    pub fn score(
+        &mut self,
+        state: WhatIfState<'_>,
+        question: &WhatIfRequest,
+    ) -> Result<WhatIfResponse<'_>, Refused> {
         question.check()?;
         self.rows.clear();
         self.inputs.clear();
@@ -115,19 +120,19 @@ impl WhatIf {
     }
 
     /// Weighs the workers as they are now.
-    fn live(&mut self, state: State<'_>, question: &Question) -> Result<Request, Refused> {
+    fn live(&mut self, state: WhatIfState<'_>, question: &WhatIfRequest) -> Result<RoutedRequest, Refused> {
         let cluster = state.cluster;
         let options = &question.options;
         let pool = pool(cluster, question);
         let found = self.resolve(cluster, pool, question)?;
         cluster.tree(pool).overlap(overlap_rule(options), self.local.iter().copied(), &mut self.overlaps);
-        self.tiers.look(cluster, pool, &self.local);
+        self.tiers.follow(cluster, pool, &self.local);
         let like = cluster.pool(pool);
         self.loads.gather(state, question.router);
         let mut others = 0;
         let mut without_events = 0;
         for (ix, worker) in cluster.workers().indexed() {
-            if worker.gone.is_some() {
+            if worker.departure.is_some() {
                 continue;
             }
             let own = cluster.pool(worker.pool);
@@ -202,8 +207,8 @@ impl WhatIf {
     }
 
     /// The question's changes to the cluster.
-    fn change(&mut self, question: &Question, request: &Request) {
-        let Changes { left_out, added, busy } = &question.changes;
+    fn change(&mut self, question: &WhatIfRequest, request: &RoutedRequest) {
+        let WorkerChanges { left_out, added, busy } = &question.changes;
         if !left_out.is_empty() {
             let mut retained = self.rows.iter().map(|row| !left_out.contains(&row.who));
             self.inputs.retain(|_| retained.next().unwrap_or(true));
@@ -236,7 +241,7 @@ pub fn overlap_rule(options: &RouterSettings) -> OverlapRule {
 
 /// The pool that is chosen from: the one that holds the block that the prompt goes on from, the one requested, that of the
 /// decision compared with, else that of the latest one.
-pub fn pool(cluster: &Cluster, question: &Question) -> PoolIx {
+pub fn pool(cluster: &Cluster, question: &WhatIfRequest) -> PoolIx {
     let decisions = cluster.decisions();
     let held = match question.prompt {
         Prompt::After { worker, .. } => cluster.pool_of(worker),

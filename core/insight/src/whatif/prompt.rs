@@ -1,9 +1,9 @@
 //! From a prompt in any of its forms to blocks, length and block size.
 
 use super::WhatIf;
-use super::question::{MAX_PROMPT_BLOCKS, Prompt, Question, Refused};
+use super::request::{MAX_PROMPT_BLOCKS, Prompt, Refused, WhatIfRequest};
 use radixscope_model::id::PoolIx;
-use radixscope_router::Request;
+use radixscope_router::RoutedRequest;
 use radixscope_router::hash::{Blocking, Seed, block_hashes};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::requests;
@@ -53,7 +53,7 @@ impl Blocks {
 
 /// What a prompt came to; its hashes are in the buffers.
 pub(super) struct ResolvedPrompt {
-    pub(super) request: Request,
+    pub(super) request: RoutedRequest,
     pub(super) full_blocks: u64,
 }
 
@@ -63,7 +63,7 @@ impl WhatIf {
         &mut self,
         cluster: &Cluster,
         pool: PoolIx,
-        question: &Question,
+        question: &WhatIfRequest,
     ) -> Result<ResolvedPrompt, Refused> {
         self.local.clear();
         self.chain.clear();
@@ -142,7 +142,7 @@ pub(super) fn same_size(known: Option<u32>, requested: Option<u32>) -> Result<u3
 }
 
 fn found(isl_tokens: u64, block_size_tokens: u32) -> Result<ResolvedPrompt, Refused> {
-    let request = Request::new(isl_tokens, block_size_tokens);
+    let request = RoutedRequest::new(isl_tokens, block_size_tokens);
     let full_blocks = isl_tokens / u64::from(block_size_tokens.max(1));
     if request.blocks() > MAX_PROMPT_BLOCKS {
         return Err(Refused::TooLong(request.blocks()));

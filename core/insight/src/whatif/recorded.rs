@@ -2,22 +2,22 @@
 
 use super::load::LoadFrom;
 use super::prompt::same_size;
-use super::question::{CandidateRef, Question, Refused};
-use super::{State, WhatIf};
+use super::request::{CandidateRef, Refused, WhatIfRequest};
+use super::{WhatIf, WhatIfState};
 use crate::counterfactual::RecordedDecision;
 use radixscope_model::id::DecisionId;
 use radixscope_model::record::Completeness;
-use radixscope_router::{Formula, Load, Overlap, Request, RouterSettings, WorkerInput};
+use radixscope_router::{Formula, Load, Overlap, RoutedRequest, RouterSettings, WorkerInput};
 
 impl WhatIf {
     /// Fills in the candidates of a recorded decision. Recorded prefill blocks are what waits there and what of this
     /// prompt has to be computed there; the latter follows from length and overlap.
     pub(super) fn recorded(
         &mut self,
-        state: State<'_>,
+        state: WhatIfState<'_>,
         id: DecisionId,
-        question: &Question,
-    ) -> Result<Request, Refused> {
+        question: &WhatIfRequest,
+    ) -> Result<RoutedRequest, Refused> {
         let decided = state.cluster.decisions().get(id).ok_or(Refused::NoDecision(id))?;
         let decision = &decided.decision;
         let recorded = RecordedDecision::of(decided).map_err(|_| Refused::NoCandidates(id))?;
@@ -66,7 +66,7 @@ impl WhatIf {
             );
         }
         self.note_recorded(decision.completeness, decision.formula, &question.options);
-        Ok(Request::new(isl_tokens, size))
+        Ok(RoutedRequest::new(isl_tokens, size))
     }
 
     fn note_recorded(

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use super::load::LoadFrom;
-use super::question::{CandidateRef, Question};
+use super::request::{CandidateRef, WhatIfRequest};
 use super::{CandidateMeta, WhatIf};
 use radixscope_model::id::{DecisionId, Millis, Seq};
 use radixscope_model::record::Candidate;
 use radixscope_router::explain::Short;
-use radixscope_router::{Load, Request, RouterSettings, Scores, Terms, WorkerInput};
+use radixscope_router::{Load, RoutedRequest, RouterSettings, Scores, Terms, WorkerInput};
 use radixscope_state::cluster::Cluster;
 
 /// A response; valid until the next question.
@@ -19,7 +19,7 @@ pub struct WhatIfResponse<'a> {
     /// When it was computed, by the state's clock.
     pub at_ms: Millis,
     /// What was routed.
-    pub request: Request,
+    pub request: RoutedRequest,
     /// What the router ran with.
     pub options: RouterSettings,
     /// What changed from the decision compared with, if there is one.
@@ -140,7 +140,7 @@ impl Versus {
 }
 
 impl WhatIf {
-    pub(super) fn versus(&self, cluster: &Cluster, question: &Question) -> Option<Versus> {
+    pub(super) fn versus(&self, cluster: &Cluster, question: &WhatIfRequest) -> Option<Versus> {
         let decided = cluster.decisions().get(question.actual?)?;
         let actual = CandidateRef::Worker(decided.decision.worker);
         let ranking = &self.ranking;

@@ -1,4 +1,4 @@
-//! Behaviour of answers on small states that are known block by block.
+//! Behaviour of responses on small states that are known block by block.
 
 use proptest::prelude::*;
 
@@ -59,22 +59,22 @@ impl Scene {
         });
     }
 
-    fn state(&self) -> State<'_> {
-        State { cluster: &self.cluster, active: None, now_ms: Millis(self.at) }
+    fn state(&self) -> WhatIfState<'_> {
+        WhatIfState { cluster: &self.cluster, active: None, now_ms: Millis(self.at) }
     }
 
-    fn costs(&self, question: &Question) -> Vec<(CandidateRef, f64)> {
+    fn costs(&self, question: &WhatIfRequest) -> Vec<(CandidateRef, f64)> {
         let mut engine = WhatIf::default();
-        let answer = engine.ask(self.state(), question).expect("answered");
-        answer.ranked().map(|c| (c.candidate.worker, c.candidate.cost)).collect()
+        let response = engine.score(self.state(), question).expect("answered");
+        response.ranked().map(|c| (c.candidate.worker, c.candidate.cost)).collect()
     }
 
-    fn notes(&self, question: &Question) -> String {
-        WhatIf::default().ask(self.state(), question).expect("answered").notes.join("\n")
+    fn notes(&self, question: &WhatIfRequest) -> String {
+        WhatIf::default().score(self.state(), question).expect("answered").notes.join("\n")
     }
 
-    fn refused(&self, question: &Question) -> String {
-        WhatIf::default().ask(self.state(), question).expect_err("refused").to_string()
+    fn refused(&self, question: &WhatIfRequest) -> String {
+        WhatIf::default().score(self.state(), question).expect_err("refused").to_string()
     }
 }
 
@@ -82,15 +82,15 @@ fn w(ix: u16) -> CandidateRef {
     CandidateRef::Worker(WorkerIx(ix.into()))
 }
 
-fn local(hashes: impl IntoIterator<Item = u64>, isl_tokens: Option<u64>) -> Question {
+fn local(hashes: impl IntoIterator<Item = u64>, isl_tokens: Option<u64>) -> WhatIfRequest {
     let hashes = Hashes::Local(hashes.into_iter().collect());
     let prompt = Prompt::Blocks(Blocks { hashes, isl_tokens, block_size_tokens: None });
-    Question { prompt, ..Question::default() }
+    WhatIfRequest { prompt, ..WhatIfRequest::default() }
 }
 
 #[test]
 fn the_worked_example_needs_no_cluster() {
-    let costs = Scene::new(0).costs(&Question::default());
+    let costs = Scene::new(0).costs(&WhatIfRequest::default());
     assert_eq!(
         costs,
         [
@@ -111,8 +111,8 @@ fn what_a_worker_holds_and_has_to_do_is_its_cost() {
     assert_eq!(scene.costs(&question), [(w(1), 14.625), (w(0), (32.0 + 10.0) / 16.0 + 47.0)]);
     let busy =
         Busy { decode_blocks: Adjustment::Set(0), prefill_tokens: Adjustment::Add(-99), ..Busy::default() };
-    let changes = Changes { busy: vec![(w(0), busy)], ..Changes::default() };
-    assert_eq!(scene.costs(&Question { changes, ..question })[0], (w(0), 7.625));
+    let changes = WorkerChanges { busy: vec![(w(0), busy)], ..WorkerChanges::default() };
+    assert_eq!(scene.costs(&WhatIfRequest { changes, ..question })[0], (w(0), 7.625));
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn chain_and_local_hashes_and_token_ids_ask_the_same() {
     let by_chain = Hashes::Chain(links.iter().map(|hash| hash.0).collect());
     let by_chain = Blocks { hashes: by_chain, isl_tokens: Some(100), block_size_tokens: None };
     let ask = |blocks: &Blocks| {
-        scene.costs(&Question { prompt: Prompt::Blocks(blocks.clone()), ..Question::default() })
+        scene.costs(&WhatIfRequest { prompt: Prompt::Blocks(blocks.clone()), ..WhatIfRequest::default() })
     };
     assert_eq!(ask(&by_tokens), ask(&by_chain));
     assert_eq!(ask(&by_tokens)[0], (w(1), (100.0 - 64.0) / 16.0 + 6.0));
@@ -136,9 +136,9 @@ fn chain_and_local_hashes_and_token_ids_ask_the_same() {
 fn a_prompt_can_go_on_where_a_held_one_ends() {
     let mut scene = Scene::new(2);
     scene.hold(0, 1..=7);
-    let after = |block: u64| Question {
+    let after = |block: u64| WhatIfRequest {
         prompt: Prompt::After { worker: WorkerIx(0), block_hash: BlockHash(block), new_tokens: 33 },
-        ..Question::default()
+        ..WhatIfRequest::default()
     };
     assert_eq!(scene.costs(&after(503)), [(w(0), 33.0 / 16.0 + 5.0), (w(1), 81.0 / 16.0 + 5.0)]);
     assert!(scene.refused(&after(77)).contains("block 77 is not cached on worker 100/0"));
@@ -151,17 +151,17 @@ fn holes_count_for_the_versions_that_count_so() {
     scene.hold(1, 1..=4);
     scene.fold(Record::Removed { worker: WorkerIx(0), hashes: vec![BlockHash(502)].into() });
     let overlap = |options: RouterSettings| {
-        let question = Question { options, ..local(1..=4, None) };
+        let question = WhatIfRequest { options, ..local(1..=4, None) };
         let mut engine = WhatIf::default();
-        let answer = engine.ask(scene.state(), &question).expect("answered");
-        answer.ranked().find(|c| c.candidate.worker == w(0)).expect("W1").candidate.overlap_blocks
+        let response = engine.score(scene.state(), &question).expect("answered");
+        response.ranked().find(|c| c.candidate.worker == w(0)).expect("W1").candidate.overlap_blocks
     };
     let of = |version| overlap(RouterSettings::of_version(version).expect("known"));
     assert_eq!((of("0.9.1"), of("1.1.0"), of("1.6.1")), (3, 1, 1));
 }
 
 #[test]
-fn unknown_loads_are_said_and_never_silently_nothing() {
+fn unknown_loads_are_reported_and_never_silently_nothing() {
     let mut scene = Scene::new(2);
     scene.hold(0, 1..=2);
     let notes = scene.notes(&local(1..=2, None));
@@ -183,7 +183,7 @@ fn estimates_of_several_routers_are_not_mixed() {
     let notes = scene.notes(&question);
     assert!(notes.contains("router 8, up to 0.0 s old. 1 other routers"), "{notes}");
     assert!(notes.contains("reported nothing of 1 workers"), "{notes}");
-    let question = Question { router: Some(7), ..question };
+    let question = WhatIfRequest { router: Some(7), ..question };
     assert_eq!(scene.costs(&question), [(w(0), 12.0), (w(1), 22.0)]);
     assert!(scene.notes(&question).contains("router 7, up to 2.5 s old"));
 }
@@ -199,7 +199,7 @@ fn decide(scene: &mut Scene, id: u64, worker: u16) {
 }
 
 #[test]
-fn decisions_whose_end_is_not_heard_load_their_worker_where_ends_are_heard() {
+fn decisions_whose_end_is_not_received_load_their_worker_where_ends_are_received() {
     let mut scene = Scene::new(2);
     for id in 1..=4 {
         decide(&mut scene, id, u16::from(id != 4));
@@ -220,7 +220,7 @@ fn decisions_whose_end_is_not_heard_load_their_worker_where_ends_are_heard() {
 }
 
 /// Four candidates as the router's log gives them.
-fn record(scene: &mut Scene) -> Question {
+fn record(scene: &mut Scene) -> WhatIfRequest {
     let mut decision = Decision::new(DecisionId(5), WorkerIx(2), DecisionSource::Log);
     decision.isl_tokens = Some(122);
     decision.block_size_tokens = Some(16);
@@ -243,7 +243,7 @@ fn record(scene: &mut Scene) -> Question {
         .collect();
     scene.fold(Record::Decision(decision));
     let id = DecisionId(5);
-    Question { prompt: Prompt::Recorded(id), actual: Some(id), ..Question::default() }
+    WhatIfRequest { prompt: Prompt::Recorded(id), actual: Some(id), ..WhatIfRequest::default() }
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn a_recorded_decision_comes_out_as_it_was_taken() {
     assert_eq!(scene.costs(&question), [(w(2), 9.625), (w(3), 10.0), (w(0), 16.625), (w(1), 17.625)]);
     let mut engine = WhatIf::default();
     let name = |who| format!("{who:?}");
-    let versus = engine.ask(scene.state(), &question).expect("answered").versus.expect("compared");
+    let versus = engine.score(scene.state(), &question).expect("answered").versus.expect("compared");
     assert_eq!((versus.rank, versus.changes_worker, versus.above_best_blocks), (Some(1), false, Some(0.0)));
     let says = "The router chose Worker(WorkerIx(2)). Here it costs least too, by 0.375 blocks.";
     assert_eq!(versus.sentence(name), says);
@@ -268,8 +268,8 @@ fn another_weight_a_missing_worker_and_a_busier_one_change_the_choice_and_say_so
         CandidateRef::Worker(ix) => ix.to_string(),
         other => format!("{other:?}"),
     };
-    let mut say = |question: &Question| {
-        engine.ask(scene.state(), question).expect("answered").versus.expect("compared").sentence(name)
+    let mut say = |question: &WhatIfRequest| {
+        engine.score(scene.state(), question).expect("answered").versus.expect("compared").sentence(name)
     };
     let mut other = question.clone();
     other.options.overlap_score_weight = 0.1;
@@ -277,12 +277,12 @@ fn another_weight_a_missing_worker_and_a_busier_one_change_the_choice_and_say_so
         say(&other),
         "The router chose W3. Here W4 costs least: W3 is number 2 of 4, 1.763 blocks above it."
     );
-    let changes = Changes { left_out: vec![w(2)], ..Changes::default() };
-    let without = Question { changes, ..question.clone() };
+    let changes = WorkerChanges { left_out: vec![w(2)], ..WorkerChanges::default() };
+    let without = WhatIfRequest { changes, ..question.clone() };
     assert_eq!(say(&without), "The router chose W3. It cannot be chosen here, and W4 costs least.");
     let busy = Busy { decode_blocks: Adjustment::Add(1), ..Busy::default() };
-    let changes = Changes { busy: vec![(w(2), busy)], ..Changes::default() };
-    let busier = Question { changes, ..question };
+    let changes = WorkerChanges { busy: vec![(w(2), busy)], ..WorkerChanges::default() };
+    let busier = WhatIfRequest { changes, ..question };
     assert!(say(&busier).contains("W4 costs least"));
 }
 
@@ -290,21 +290,22 @@ fn another_weight_a_missing_worker_and_a_busier_one_change_the_choice_and_say_so
 fn what_cannot_be_answered_says_which_part_is_at_fault() {
     let mut scene = Scene::new(1);
     decide(&mut scene, 1, 0);
-    let recorded = |id| Question { prompt: Prompt::Recorded(DecisionId(id)), ..Question::default() };
+    let recorded =
+        |id| WhatIfRequest { prompt: Prompt::Recorded(DecisionId(id)), ..WhatIfRequest::default() };
     assert!(scene.refused(&recorded(1)).contains("only the chosen worker is known"));
     assert!(scene.refused(&recorded(9)).contains("decision 9 is not retained"));
-    let rechunked = Question { block_size_tokens: Some(32), ..local([1], None) };
+    let rechunked = WhatIfRequest { block_size_tokens: Some(32), ..local([1], None) };
     assert!(scene.refused(&rechunked).contains("needs its token ids"));
     assert!(scene.refused(&local([1, 2], Some(31))).contains("has no 2 full blocks of 16"));
-    let out = Changes { left_out: vec![w(0)], ..Changes::default() };
-    assert!(scene.refused(&Question { changes: out, ..local([1], None) }).contains("no worker"));
-    let long = Question { prompt: Prompt::Length { isl_tokens: u64::MAX }, ..Question::default() };
+    let out = WorkerChanges { left_out: vec![w(0)], ..WorkerChanges::default() };
+    assert!(scene.refused(&WhatIfRequest { changes: out, ..local([1], None) }).contains("no worker"));
+    let long = WhatIfRequest { prompt: Prompt::Length { isl_tokens: u64::MAX }, ..WhatIfRequest::default() };
     assert!(scene.refused(&long).contains("at most"));
-    let zero = Question { block_size_tokens: Some(0), ..local([1], None) };
+    let zero = WhatIfRequest { block_size_tokens: Some(0), ..local([1], None) };
     assert!(scene.refused(&zero).contains("expected 1 to"));
     let mut bad = local([1], None);
     bad.options.router_temperature = f64::NAN;
-    let error = WhatIf::default().ask(scene.state(), &bad).expect_err("refused");
+    let error = WhatIf::default().score(scene.state(), &bad).expect_err("refused");
     assert_eq!(error.field(), "options");
 }
 
@@ -320,10 +321,10 @@ fn a_thousand_workers_and_ten_thousand_blocks_take_the_same_path_without_an_allo
     }
     let question = local(1..=BLOCKS, None);
     let mut engine = WhatIf::default();
-    let best = engine.ask(scene.state(), &question).expect("answered").ranked().next().expect("one");
+    let best = engine.score(scene.state(), &question).expect("answered").ranked().next().expect("one");
     assert_eq!((best.candidate.worker, best.candidate.overlap_blocks), (w(39), (40 * BLOCKS / 41) as u32));
     let warm = allocation_counter::measure(|| {
-        engine.ask(scene.state(), &question).expect("answered");
+        engine.score(scene.state(), &question).expect("answered");
     });
     assert!(warm.count_total < 64, "{warm:?}");
 }
@@ -351,15 +352,15 @@ proptest! {
             scene.hold(worker, 1..=held);
             scene.load(worker, 9, prefill, decode);
         }
-        let question = Question { options, ..local(1..=40, None) };
+        let question = WhatIfRequest { options, ..local(1..=40, None) };
         let before = scene.costs(&question);
-        let changes = Changes { added: 1, ..Changes::default() };
-        let more = scene.costs(&Question { changes, ..question.clone() });
+        let changes = WorkerChanges { added: 1, ..WorkerChanges::default() };
+        let more = scene.costs(&WhatIfRequest { changes, ..question.clone() });
         prop_assert_eq!(more.len(), before.len() + 1);
         let others: Vec<_> = more.into_iter().filter(|(who, _)| *who != CandidateRef::Added(0)).collect();
         prop_assert_eq!(&others, &before);
-        let changes = Changes { left_out: vec![before[0].0], ..Changes::default() };
-        let without = scene.costs(&Question { changes, ..question });
+        let changes = WorkerChanges { left_out: vec![before[0].0], ..WorkerChanges::default() };
+        let without = scene.costs(&WhatIfRequest { changes, ..question });
         prop_assert_eq!(&without[..], &before[1..]);
     }
 }

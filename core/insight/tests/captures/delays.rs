@@ -32,7 +32,7 @@ fn play(name: &str, logs: &[&str], delays: Delays) -> Cluster {
         }
         last = at_ms;
         let source = if matches!(payload, Payload::LogLine { .. }) { log } else { nats };
-        intake.take(&Received { source, at_ms, payload }, &mut cluster);
+        intake.handle(&Received { source, at_ms, payload }, &mut cluster);
     }
     for tick in 1..=20 {
         intake.flush(Millis(last.0 + tick * TICK_MS), &mut cluster);
@@ -88,7 +88,7 @@ fn recordings() -> Vec<String> {
 }
 
 #[test]
-fn whatever_is_late_what_is_called_reconstructed_is_what_the_router_told() {
+fn whatever_is_late_what_is_called_reconstructed_is_what_the_router_reported() {
     let mut rows = Vec::new();
     let logs = [0, 10, 50, 200, 500].map(|logs_ms| Delays { messages_ms: 0, logs_ms });
     let messages = [10, 50, 200].map(|messages_ms| Delays { messages_ms, logs_ms: 0 });

@@ -44,7 +44,7 @@ fn play(name: &str) -> Watched {
     let source = intake.source("capture", SourceKind::Nats, Millis(1), &mut watched).unwrap();
     for (at, payload) in publications(&Recording::fixture(name)) {
         let at_ms = millis(at);
-        intake.take(&Received { source, at_ms, payload }, &mut watched);
+        intake.handle(&Received { source, at_ms, payload }, &mut watched);
     }
     watched
 }

@@ -11,8 +11,8 @@ use radixscope_model::id::Millis;
 use radixscope_model::record::{Candidate, Completeness, SourceKind};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 
+use crate::logged::{LoggedDecisions, Request};
 use crate::replay::{millis, publications};
-use crate::words::{Request, Words};
 
 /// How a recording is played.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +71,7 @@ fn play(recording: &Recording, how: Played) -> Cluster {
             Payload::Scrape { .. } => metrics,
             _ => nats,
         };
-        intake.take(&Received { source, at_ms, payload }, &mut cluster);
+        intake.handle(&Received { source, at_ms, payload }, &mut cluster);
     }
     for second in 1..=60 {
         intake.flush(Millis(end + second * 1_000), &mut cluster);
@@ -102,28 +102,28 @@ struct Table {
 const BLOCK: u64 = 16;
 
 fn table(recording: &Recording, how: Played) -> Table {
-    let words: Vec<Words> =
-        logs(recording).into_iter().map(|(_, lines)| Words::of(lines.into_iter())).collect();
+    let logs_read: Vec<LoggedDecisions> =
+        logs(recording).into_iter().map(|(_, lines)| LoggedDecisions::of(lines.into_iter())).collect();
     let cluster = play(recording, how);
     let by_id: BTreeMap<&str, &DecisionEntry> = cluster
         .decisions()
         .newest_first()
         .filter_map(|d| Some((d.decision.request_id.as_deref()?, d)))
         .collect();
-    let selected: usize = words.iter().map(|w| w.selected).sum();
+    let selected: usize = logs_read.iter().map(|w| w.selected).sum();
     let mut table =
         Table { decisions: Of(cluster.decisions().totals().count as usize, selected), ..Table::default() };
-    let requests = || words.iter().flat_map(|w| &w.requests);
+    let requests = || logs_read.iter().flat_map(|w| &w.requests);
     for (id, logged) in requests() {
         table.hold(&cluster, id, logged, by_id.get(id.as_str()).copied());
     }
-    if words.iter().all(|w| w.requests.values().all(|request| request.costs.is_empty())) {
+    if logs_read.iter().all(|w| w.requests.values().all(|request| request.costs.is_empty())) {
         let found =
             cluster.decisions().newest_first().filter(|d| how_known(d)).map(|d| d.decision.candidates.len());
-        table.costs = Of(found.sum(), words.iter().map(|w| w.formulas).sum());
+        table.costs = Of(found.sum(), logs_read.iter().map(|w| w.formulas).sum());
     }
     if !how.with_nats {
-        table.nothing_made_up(&cluster, &words);
+        table.nothing_made_up(&cluster, &logs_read);
     }
     table.hit_rate = hit_rate(recording, &cluster);
     table
@@ -166,12 +166,12 @@ impl Table {
     }
 
     /// Every field of a decision known only from the log is in the log.
-    fn nothing_made_up(&mut self, cluster: &Cluster, words: &[Words]) {
+    fn nothing_made_up(&mut self, cluster: &Cluster, text: &[LoggedDecisions]) {
         let all: BTreeMap<&str, &Request> =
-            words.iter().flat_map(|w| &w.requests).map(|(id, request)| (id.as_str(), request)).collect();
-        let has_costs = words.iter().any(|w| w.formulas > 0);
+            text.iter().flat_map(|w| &w.requests).map(|(id, request)| (id.as_str(), request)).collect();
+        let has_costs = text.iter().any(|w| w.formulas > 0);
         let says_overlap =
-            words.iter().any(|w| w.selected > 0 && w.requests.values().any(|r| r.overlap.is_some()));
+            text.iter().any(|w| w.selected > 0 && w.requests.values().any(|r| r.overlap.is_some()));
         for decided in cluster.decisions().newest_first() {
             let logged = decided.decision.request_id.as_deref().and_then(|id| all.get(id));
             let isl = decided.decision.isl_tokens;
@@ -211,13 +211,13 @@ fn hit_rate(recording: &Recording, cluster: &Cluster) -> Option<(f64, f64, usize
         };
         let (Some(s), Some(c)) = (value("sum"), value("count")) else { continue };
         (sum, count) = (sum + s, count + c);
-        let words = Words::of(lines.into_iter());
+        let logged = LoggedDecisions::of(lines.into_iter());
         assert!(!name.is_empty());
         let at_most = Millis((at_s * 1e3) as u64);
         // Up to 1.2 the router counts what it chose, from 1.3 on what it dispatched.
         let counts_dispatched = !recording.name().starts_with("1.1") && !recording.name().starts_with("1.2");
         let ours = cluster.decisions().newest_first().filter(|d| {
-            let logged = d.decision.request_id.as_deref().and_then(|id| words.requests.get(id));
+            let logged = d.decision.request_id.as_deref().and_then(|id| logged.requests.get(id));
             logged.is_some_and(|logged| logged.dispatched || !counts_dispatched) && d.decided_ms() <= at_most
         });
         rates.extend(ours.filter_map(DecisionEntry::overlap_share));
@@ -254,7 +254,7 @@ fn assert_whole(recording: &Recording, how: Played) -> Table {
 }
 
 #[test]
-fn all_that_a_log_tells_of_its_requests_is_joined_and_nothing_else_is_shown() {
+fn all_that_a_log_reports_of_its_requests_is_joined_and_nothing_else_is_shown() {
     let (mut requests, mut rates) = (0, 0);
     for recording in recordings(&fixtures()) {
         let table = assert_whole(&recording, LOG);

@@ -13,7 +13,7 @@ fn is_true(player: &Player, workers: usize) {
     for (&worker, truth) in player.truth() {
         let Some(ix) = player.cluster.worker_ix(worker) else { continue };
         let state = player.cluster.worker(ix).unwrap();
-        if state.gone.is_some() {
+        if state.departure.is_some() {
             continue;
         }
         compared += 1;
@@ -65,7 +65,7 @@ fn events_lost_on_the_way_are_got_back() {
 }
 
 #[test]
-fn workers_of_0_9_are_asked_on_request_only() {
+fn workers_of_0_9_are_queried_on_request_only() {
     let mut player = Player::new("0.9.1-localindexer-late", "late", Some(1.0));
     player.play(|_, _, _| {});
     assert!(player.queries.is_empty());
@@ -125,7 +125,7 @@ fn workers_that_are_killed_and_started_again_are_complete_from_their_first_event
     assert!(player.found.remove("worker_gone") && player.found.remove("worker_stopped"), "two were killed");
     is_true(&player, 3);
     assert_eq!(player.cluster.workers().len(), 5, "two were started anew");
-    assert_eq!(player.cluster.workers().iter().filter(|w| w.gone.is_some()).count(), 2);
+    assert_eq!(player.cluster.workers().iter().filter(|w| w.departure.is_some()).count(), 2);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_worker_that_lists_fewer_blocks_than_it_holds_is_believed() {
 }
 
 #[test]
-fn after_restarts_only_those_who_are_there_are_asked() {
+fn after_restarts_only_those_who_are_there_are_queried() {
     let mut player = Player::new("1.6.1-zmq-etcd-restarts", "end", Some(1.0));
     player.play(|_, _, _| {});
     is_true(&player, 3);

@@ -10,7 +10,7 @@ use radixscope_dynamo::envelope;
 use radixscope_dynamo::kv_event::{KvData, KvEvents};
 use radixscope_dynamo::request_plane::Codec;
 use radixscope_dynamo::subject::Subject;
-use radixscope_dynamo::tree_query::{TreeResponse, decode_answer};
+use radixscope_dynamo::tree_query::{TreeResponse, decode_response};
 use radixscope_insight::check::Checks;
 use radixscope_intake::command::TreeQuery;
 use radixscope_intake::{Command, Intake, Payload, Received};
@@ -22,12 +22,12 @@ use radixscope_state::sink::RecordSink as _;
 use crate::replay::{millis, publications};
 
 /// A block with the one before it and its tokens.
-pub(crate) type Held = (BlockHash, Option<BlockHash>, TokensHash);
+pub(crate) type HeldBlock = (BlockHash, Option<BlockHash>, TokensHash);
 
 /// What a worker held at the end.
 pub(crate) struct Final {
     pub(crate) last_event_id: u64,
-    pub(crate) blocks: Vec<Held>,
+    pub(crate) blocks: Vec<HeldBlock>,
 }
 
 enum Observed {
@@ -36,11 +36,11 @@ enum Observed {
     Zmq(String, Bytes),
 }
 
-/// An answer that was recorded, and when it came.
+/// A response that was recorded, and when it came.
 struct Recorded {
     from: f64,
     at: f64,
-    answer: TreeResponse,
+    response: TreeResponse,
 }
 
 /// See the module.
@@ -79,14 +79,14 @@ impl Player {
             let codec = if dump.is_json { Codec::Json } else { Codec::MsgPack };
             let worker = Worker::new(dump.worker_id, 0);
             let mut items =
-                dump.items().filter_map(|item| decode_answer(&item, codec, worker).expect("an answer"));
-            let answer = items.next().expect("one item");
+                dump.items().filter_map(|item| decode_response(&item, codec, worker).expect("a response"));
+            let response = items.next().expect("one item");
             drop(items);
             if dump.tag == tag {
                 first_dump = first_dump.min(dump.asked_s);
             }
             instances.push(dump.instance);
-            let recorded = Recorded { from: dump.asked_s, at: dump.answered_s, answer };
+            let recorded = Recorded { from: dump.asked_s, at: dump.answered_s, response };
             dumps.entry(worker).or_default().push(recorded);
         }
         let starts = attaches_before.map_or(0.0, |before| first_dump - before);
@@ -115,7 +115,7 @@ impl Player {
         tape.retain(|(at, _)| *at >= starts);
         tape.sort_by(|a, b| a.0.total_cmp(&b.0));
         let health = serde_json::json!({"status": "healthy", "instances": instances}).to_string();
-        let health = Payload::Health { frontend: "f".into(), answer: health.into() };
+        let health = Payload::Health { frontend: "f".into(), response: health.into() };
         let mut intake = Intake::default();
         let mut cluster = Cluster::default();
         let source = intake.source("capture", SourceKind::Nats, millis(starts), &mut cluster).unwrap();
@@ -147,10 +147,10 @@ impl Player {
     }
 
     /// What the state says that a worker holds, in order.
-    pub(crate) fn held(&self, worker: Worker) -> Vec<Held> {
+    pub(crate) fn held(&self, worker: Worker) -> Vec<HeldBlock> {
         let ix = self.cluster.worker_ix(worker).expect("a worker");
         let held = self.cluster.tree_of(ix).held_by(ix.slot()).into_iter();
-        let mut held: Vec<Held> =
+        let mut held: Vec<HeldBlock> =
             held.map(|(parent, block, _)| (block.block_hash, parent, block.tokens_hash)).collect();
         held.sort_unstable();
         held
@@ -161,8 +161,8 @@ impl Player {
         let tape = std::mem::take(&mut self.tape);
         let first = tape.first().map_or(0.0, |(at, _)| *at);
         let last = tape.last().map_or(0.0, |(at, _)| *at);
-        self.take(first, self.health.clone());
-        self.take(first, Payload::Subscribed { publisher_id: None });
+        self.handle(first, self.health.clone());
+        self.handle(first, Payload::Subscribed { publisher_id: None });
         let mut flushed = first;
         let mut kv_messages = 0;
         for (at, observed) in tape {
@@ -189,7 +189,7 @@ impl Player {
                     continue;
                 }
             }
-            self.take(at, payload);
+            self.handle(at, payload);
         }
         for second in 0..15 {
             let at = last + f64::from(second);
@@ -206,9 +206,9 @@ impl Player {
         self.found.extend(active.map(|finding| finding.code.to_string()));
     }
 
-    fn take(&mut self, at: f64, payload: Payload) {
+    fn handle(&mut self, at: f64, payload: Payload) {
         let Self { intake, cluster, source, .. } = self;
-        intake.take(&Received { source: *source, at_ms: millis(at), payload }, cluster);
+        intake.handle(&Received { source: *source, at_ms: millis(at), payload }, cluster);
         self.obey(at);
     }
 
@@ -217,7 +217,7 @@ impl Player {
             match command {
                 Command::Query(query) => {
                     self.queries.push(query.start_event_id);
-                    // A recorded answer is one to a query that was asked at its time.
+                    // A recorded response is one to a query that was asked at its time.
                     let recorded = self.dumps.get(&query.endpoint.worker);
                     let next = recorded.and_then(|dumps| dumps.iter().find(|dump| dump.from >= at));
                     let due = match query.start_event_id {
@@ -230,7 +230,7 @@ impl Player {
                 Command::Listen(channel) => {
                     self.channels.insert(channel.endpoint, channel.subject);
                     let publisher_id = Some(channel.publisher_id);
-                    self.take(at, Payload::Subscribed { publisher_id });
+                    self.handle(at, Payload::Subscribed { publisher_id });
                 }
                 Command::Subscribe(_) => {}
                 Command::ListenToBroker { .. } | Command::LeaveBroker { .. } => {}
@@ -245,16 +245,16 @@ impl Player {
         while let Some(ix) = self.waiting.iter().position(|(due, _)| *due <= at) {
             let (due, query) = self.waiting.swap_remove(ix);
             let worker = query.endpoint.worker;
-            let answer = match query.start_event_id {
+            let response = match query.start_event_id {
                 Some(start) => self.range(worker, start),
                 None => {
                     let recorded = self.dumps[&worker].iter().find(|dump| dump.at == due);
-                    recorded.expect("it was chosen").answer.clone()
+                    recorded.expect("it was chosen").response.clone()
                 }
             };
             let payload =
-                Payload::TreeResponse { query: query.id, outcome: Arc::new(Ok(answer)), size_bytes: 0 };
-            self.take(due, payload);
+                Payload::TreeResponse { query: query.id, outcome: Arc::new(Ok(response)), size_bytes: 0 };
+            self.handle(due, payload);
         }
     }
 
@@ -310,7 +310,7 @@ impl Player {
 }
 
 fn truth(recording: &Recording) -> BTreeMap<Worker, Final> {
-    let of = |held: radixscope_captures::Held| {
+    let of = |held: radixscope_captures::HeldBlocks| {
         let blocks = held.blocks.into_iter();
         let blocks = blocks
             .map(|(hash, parent, tokens)| (BlockHash(hash), parent.map(BlockHash), TokensHash(tokens)))

@@ -30,7 +30,7 @@ fn folded(name: &str) -> (Cluster, Vec<f64>) {
         }
         let at_ms = Millis(scrape.at_ms());
         let payload = Payload::Scrape { process: scrape.process.into(), text: scrape.text.into() };
-        intake.take(&Received { source, at_ms, payload }, &mut cluster);
+        intake.handle(&Received { source, at_ms, payload }, &mut cluster);
     }
     (cluster, frontend)
 }
@@ -88,7 +88,7 @@ fn the_mean_in_flight_is_the_simulators() {
         let now = Millis(START.0 + second * 1_000);
         simulation.run_until(now, &mut |message| {
             let payload = simulated.payload(&message);
-            intake.take(&Received { source, at_ms: message.at_ms, payload }, &mut cluster);
+            intake.handle(&Received { source, at_ms: message.at_ms, payload }, &mut cluster);
         });
         intake.flush(now, &mut cluster);
         if now.since(START) >= 2 * WINDOW_MS {

@@ -98,7 +98,7 @@ pub(crate) fn fold_recording(recording: &Recording) -> (Cluster, Cluster) {
     let mut last = Millis(0);
     for (i, (at, payload)) in publications(recording).enumerate() {
         last = millis(at);
-        intake.take(&Received { source, at_ms: last, payload }, &mut both);
+        intake.handle(&Received { source, at_ms: last, payload }, &mut both);
         if i % 500 == 0 {
             intake.flush(last, &mut both);
         }

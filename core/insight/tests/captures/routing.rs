@@ -23,7 +23,7 @@ fn play(name: &str, with_messages: bool, with_log: bool) -> Cluster {
         let is_line = matches!(payload, Payload::LogLine { .. });
         if if is_line { with_log } else { with_messages } {
             let source = if is_line { log } else { nats };
-            intake.take(&Received { source, at_ms, payload }, &mut cluster);
+            intake.handle(&Received { source, at_ms, payload }, &mut cluster);
         }
     }
     intake.flush(Millis(2_000_000_000_000), &mut cluster);
@@ -36,8 +36,8 @@ fn oldest_first(cluster: &Cluster) -> impl Iterator<Item = &DecisionEntry> {
 }
 
 /// What the test itself finds in the log.
-fn count(name: &str, words: &str) -> usize {
-    Recording::fixture(name).log("frontend").filter(|line| line.contains(words)).count()
+fn count(name: &str, text: &str) -> usize {
+    Recording::fixture(name).log("frontend").filter(|line| line.contains(text)).count()
 }
 
 const OLD: [&str; 7] = [

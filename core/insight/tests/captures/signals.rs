@@ -33,7 +33,7 @@ impl RecordSink for Played {
 
     fn append(&mut self, entry: &Entry<'_>) {
         self.cluster.append(entry);
-        let kept = match entry.record {
+        let retained = match entry.record {
             Record::EventTransport { worker, line, first_event_id } => {
                 Record::EventTransport { worker, line, first_event_id }
             }
@@ -55,7 +55,7 @@ impl RecordSink for Played {
             }
             _ => return,
         };
-        self.records.push((entry.at_ms, kept));
+        self.records.push((entry.at_ms, retained));
     }
 }
 
@@ -71,7 +71,7 @@ fn play(name: &str, logs: &[&str]) -> Played {
         }
         now = at_ms;
         let source = if matches!(payload, Payload::LogLine { .. }) { log } else { nats };
-        intake.take(&Received { source, at_ms, payload }, &mut played);
+        intake.handle(&Received { source, at_ms, payload }, &mut played);
     }
     intake.flush(Millis(now.0 + 1_000), &mut played);
     assert_eq!(played.cluster.rejected_total(), 0, "{name}: {:?}", played.cluster.sources());
@@ -80,8 +80,8 @@ fn play(name: &str, logs: &[&str]) -> Played {
 }
 
 /// Lines of these logs that have these words.
-fn count(name: &str, logs: &[&str], words: &str) -> u64 {
-    let of = |log: &&str| Recording::fixture(name).log(log).filter(|line| line.contains(words)).count();
+fn count(name: &str, logs: &[&str], text: &str) -> u64 {
+    let of = |log: &&str| Recording::fixture(name).log(log).filter(|line| line.contains(text)).count();
     logs.iter().map(of).sum::<usize>() as u64
 }
 
@@ -90,14 +90,14 @@ fn signs_in_logs_add_up_to_the_lines_that_say_them() {
     for name in ["0.9.1-mismatch", "1.6.1-mismatch", "0.9.1-healthy", "1.6.1-healthy", "0.9.1-localindexer"] {
         let played = play(name, ALL_LOGS);
         let findings = |sign| played.cluster.sign(|known| *known == sign).map_or(0, |state| state.count);
-        for (sign, words) in [
+        for (sign, text) in [
             (LogSignal::RouterStarted, "KV Routing initialized"),
             (LogSignal::UsesJetStream, "using JetStream subscription"),
             (LogSignal::ParentUnknown, "skipping store operation"),
             (LogSignal::BlockUnknown, "skipping remove operation"),
             (LogSignal::PublisherSize { publisher: 16, engine: 32 }, "Block not published."),
         ] {
-            assert_eq!(findings(sign), count(name, ALL_LOGS, words), "{name}: {sign:?}");
+            assert_eq!(findings(sign), count(name, ALL_LOGS, text), "{name}: {sign:?}");
         }
         assert_eq!(
             findings(LogSignal::PublisherSize { publisher: 16, engine: 32 }) > 0,
@@ -110,11 +110,11 @@ fn signs_in_logs_add_up_to_the_lines_that_say_them() {
 }
 
 #[test]
-fn a_worker_that_was_killed_is_gone_within_seconds_and_its_blocks_with_it() {
+fn a_killed_worker_leaves_within_seconds_with_its_blocks() {
     let played = play("0.9.1-worker-restart", &["frontend"]);
     let cluster = &played.cluster;
     let dead = cluster.worker_ix(Worker::new(7_668_682_361_245_869_064, 0)).expect("known");
-    let gone: Vec<_> = played
+    let departed: Vec<_> = played
         .records
         .iter()
         .filter_map(|(at, record)| match record {
@@ -123,7 +123,7 @@ fn a_worker_that_was_killed_is_gone_within_seconds_and_its_blocks_with_it() {
             _ => None,
         })
         .collect();
-    let [(at, worker, why)] = gone[..] else { panic!("{gone:?}") };
+    let [(at, worker, why)] = departed[..] else { panic!("{departed:?}") };
     assert_eq!((worker, why), (dead, DepartureCause::Log));
     let state = cluster.worker(dead).unwrap();
     let last_sign = state.last_sign_ms.expect("it spoke");
@@ -132,11 +132,11 @@ fn a_worker_that_was_killed_is_gone_within_seconds_and_its_blocks_with_it() {
     assert_eq!(cluster.blocks(dead), Some(0));
     assert!(cluster.workers().indices().all(|w| (w == dead) == (cluster.blocks(w) == Some(0))));
     let without_log = play("0.9.1-worker-restart", &[]);
-    assert!(without_log.cluster.workers().iter().all(|worker| worker.gone.is_none()), "not reported");
+    assert!(without_log.cluster.workers().iter().all(|worker| worker.departure.is_none()), "not reported");
 }
 
 #[test]
-fn every_worker_tells_once_how_its_events_come() {
+fn every_worker_reports_once_how_its_events_come() {
     for (name, line, first) in [
         ("0.9.1-healthy", EventTransport::JetStream, 0),
         ("0.9.1-localindexer", EventTransport::Core, 0),
@@ -209,7 +209,7 @@ fn requests_in_flight_are_as_many_as_clients_had() {
 }
 
 #[test]
-fn where_no_source_tells_of_ends_the_number_of_requests_is_unknown() {
+fn where_no_source_reports_ends_the_number_of_requests_is_unknown() {
     let played = play("0.9.1-healthy", &["frontend"]);
     assert!(played.cluster.workers().iter().all(|worker| worker.in_flight.now().is_none()));
 }
@@ -263,7 +263,7 @@ fn engines_that_hash_alike_name_every_shared_block_alike() {
 }
 
 #[test]
-fn messages_alone_and_with_the_log_tell_the_same_numbers_in_flight() {
+fn messages_alone_and_with_the_log_report_the_same_numbers_in_flight() {
     let most = |logs| {
         let played = play("../routing/1.6.1-replica-sync-trace", logs);
         let mut most: BTreeMap<Worker, u32> = BTreeMap::new();

@@ -229,7 +229,7 @@ fn host_memory_is_not_device_memory() {
 }
 
 #[test]
-fn a_router_that_hears_no_events_changes_no_tree() {
+fn a_router_that_receives_no_events_changes_no_tree() {
     check("1.6.1-approx");
 }
 

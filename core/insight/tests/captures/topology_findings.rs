@@ -15,8 +15,8 @@ use crate::watch::{
 /// Decisions whose costs are known, and those of them in which another candidate would have been cheaper.
 fn weighed(watched: &Watched) -> (usize, usize) {
     let decisions = watched.cluster.decisions().newest_first();
-    let margins: Vec<f64> = decisions.filter_map(|decided| decided.cost_gap_blocks().ok()).collect();
-    (margins.len(), margins.iter().filter(|&&margin| margin < 0.0).count())
+    let cost_gaps: Vec<f64> = decisions.filter_map(|decided| decided.cost_gap_blocks().ok()).collect();
+    (cost_gaps.len(), cost_gaps.iter().filter(|&&cost_gap| cost_gap < 0.0).count())
 }
 
 const NATS_AND_CARDS: Sources = Sources { cards: true, ..NATS };
@@ -68,11 +68,12 @@ fn workers_that_are_stopped_are_noted_and_the_killed_one_is_a_warning() {
 #[test]
 fn a_departure_counts_as_it_was_found_out_first() {
     let watched = play("1.6.1-scale", ALL_AND_CARDS, 10);
-    let gone: Vec<_> = watched.cluster.workers().iter().filter_map(|worker| worker.last_gone).collect();
-    assert_eq!(gone.len(), 4);
+    let departed: Vec<_> =
+        watched.cluster.workers().iter().filter_map(|worker| worker.last_departure).collect();
+    assert_eq!(departed.len(), 4);
     // The router's gauges miss them ten seconds later.
-    assert!(gone.iter().all(|gone| gone.why == DepartureCause::Log), "{gone:?}");
-    let late: u64 = watched.cluster.workers().iter().map(|worker| worker.events_after_gone).sum();
+    assert!(departed.iter().all(|departure| departure.why == DepartureCause::Log), "{departed:?}");
+    let late: u64 = watched.cluster.workers().iter().map(|worker| worker.events_after_departure).sum();
     assert!(late > 0, "two of them finish what they have, and that stays known");
 }
 

@@ -177,7 +177,7 @@ impl Tape {
                 _ => nats,
             };
             let Some(source) = source else { continue };
-            intake.take(&Received { source, at_ms, payload: payload.clone() }, &mut keeps);
+            intake.handle(&Received { source, at_ms, payload: payload.clone() }, &mut keeps);
         }
         for _ in 0..idle_s {
             intake.flush(Millis(next), &mut keeps);

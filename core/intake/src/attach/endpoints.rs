@@ -1,4 +1,4 @@
-//! Where workers are asked for their blocks, by what discovery and frontends say. Knows nothing of queries.
+//! Where workers are queried for their blocks, by what discovery and frontends say. Knows nothing of queries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -85,7 +85,7 @@ impl Endpoints {
     }
 
     /// Updates the table; returns whether it changed.
-    pub(super) fn settle(&mut self) -> bool {
+    pub(super) fn refresh(&mut self) -> bool {
         if !std::mem::take(&mut self.is_changed) {
             return false;
         }
@@ -125,12 +125,12 @@ impl Endpoints {
         [("endpoints", entries.len()), ("endpoints by worker", by_worker.len()), ("ranks", ranks.len())]
     }
 
-    /// Workers that can be asked, with the rank that is likely where none is known.
+    /// Workers that can be queried, with the rank that is likely where none is known.
     pub(super) fn workers(&self) -> impl Iterator<Item = Worker> + '_ {
         self.by_worker.values().flatten().map(|named| named.endpoint.worker)
     }
 
-    /// Where a worker is asked whose events come from this publisher.
+    /// Where a worker is queried whose events come from this publisher.
     pub(super) fn of(&self, worker: Worker, publisher_id: Option<u64>) -> Option<NamedEndpoint> {
         let fits = |endpoint: &QueryEndpoint| match (endpoint.publisher_id, publisher_id) {
             (Some(its), Some(ours)) => its == ours,
@@ -147,7 +147,7 @@ impl Endpoints {
     }
 }
 
-/// Whether an endpoint is one that somebody has to want asked.
+/// Whether an endpoint is queried only on request.
 pub(super) fn is_in_the_loop(endpoint: &QueryEndpoint) -> bool {
     endpoint.endpoint == IN_THE_LOOP
 }

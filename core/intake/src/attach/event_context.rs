@@ -53,7 +53,7 @@ impl Attach {
         goes_on
     }
 
-    /// An event is on its way that is not just the next one. `false`: an answer holds it already, so that it is not to be applied.
+    /// An event is on its way that is not just the next one. `false`: a response holds it already, so that it is not to be applied.
     pub(crate) fn event(
         &mut self,
         live: &EventContext,
@@ -63,7 +63,7 @@ impl Attach {
     ) -> bool {
         self.now = self.now.max(live.at_ms);
         // Events of a worker that left are late; if it is back, this event shows it to the state.
-        if out.cluster().worker(live.worker).is_some_and(|state| state.gone.is_some()) {
+        if out.cluster().worker(live.worker).is_some_and(|state| state.departure.is_some()) {
             return true;
         }
         let (ix, gaps) = (live.worker, self.gaps);
@@ -96,8 +96,8 @@ impl Attach {
             cleared(watched);
             watched.covered = gaps;
         }
-        let is_kept = watched.query.is_some() || watched.kept_since.is_some();
-        let has_room = !is_kept || watched.queue.push(event, kv);
+        let was_queueing = watched.query.is_some() || watched.kept_since.is_some();
+        let has_room = !was_queueing || watched.queue.push(event, kv);
         watched.last_event_id = match kv.batch {
             true => watched.last_event_id.max(Some(event.event_id)),
             false => Some(event.event_id),
@@ -113,9 +113,9 @@ impl Attach {
             if let Some(query) = query {
                 self.cancel(query.id);
             }
-            self.failed(ix, want, "its events came faster than its answer");
+            self.failed(ix, want, "its events came faster than its response");
         }
-        self.tell(ix, live.at_ms, out);
+        self.record_knowledge(ix, live.at_ms, out);
         applies
     }
 
@@ -171,7 +171,7 @@ fn first(watched: &mut AttachState, live: &EventContext, event: &KvEvent, kv: &K
         .last_event_id
         .map(|last| super::watched::Joining { since_ms: live.at_ms, from: Some(last.saturating_add(1)) }))
     else {
-        // It may be asked already.
+        // It may be queried already.
         if watched.known.0 == TreeKnowledge::Unknown {
             watched.known = (TreeKnowledge::Partial, KnowledgeWhy::JoinedLate);
         }
@@ -180,7 +180,7 @@ fn first(watched: &mut AttachState, live: &EventContext, event: &KvEvent, kv: &K
         }
         return true;
     };
-    // It was asked before: its answer's number tells whether this event follows it.
+    // It was queried before: its response's number tells whether this event follows it.
     watched.joining = Some(joining);
     watched.is_received_now();
     next(watched, event)

@@ -1,9 +1,9 @@
 //! Breaks of connections and losses of messages: of whom not everything is known any more, and what shows that nothing was
 //! lost after all.
 //!
-//! A worker is complete only as long as its events go on without a hole from an answer on, or from its first event. A
+//! A worker is complete only as long as its events go on without a hole from a response on, or from its first event. A
 //! connection that is lost is doubt: the next event, or the next message of its publisher, may show that nothing was
-//! published meanwhile. Once something is missing for certain, nothing but an answer that was asked for later makes it whole.
+//! published meanwhile. Once something is missing for certain, nothing but a response that was requested later makes it whole.
 
 use radixscope_model::id::{Millis, SourceIx, WorkerIx};
 use radixscope_model::record::{KnowledgeWhy, MissedCause, Topic, TreeKnowledge};
@@ -110,7 +110,7 @@ impl Attach {
         for (_, watched) in self.workers.iter_mut().filter(|(_, w)| w.publisher_id == Some(publisher_id)) {
             // Else its ids show it.
             if !watched.is_contiguous && watched.source.is_some() {
-                // Several events may share an id, so that the last is asked for again.
+                // Several events may share an id, so that the last is requested again.
                 let before = watched.last_event_id.unwrap_or(0);
                 let from = watched.gap.map_or(before, |gap| gap.from.min(before));
                 watched.gap = Some(Gap { from, last });
@@ -138,7 +138,7 @@ impl Attach {
                 continue;
             }
             watched.lose(Loss { source, topic: Topic::KvEvents, cause, count });
-            // An answer that was asked for later holds it.
+            // A response that was requested later holds it.
             if watched.is_contiguous || watched.source.is_none() || gap <= watched.covered {
                 continue;
             }
@@ -160,7 +160,7 @@ impl Attach {
 
     /// Publishers of KV events whose workers left.
     pub(crate) fn departed_publishers(&self, cluster: &Cluster) -> Vec<u64> {
-        let is_there = |worker| cluster.workers().get(worker).is_some_and(|state| state.gone.is_none());
+        let is_there = |worker| cluster.workers().get(worker).is_some_and(|state| state.departure.is_none());
         let departed = self.workers.iter().filter(|(worker, _)| !is_there(*worker));
         departed.filter_map(|(_, watched)| watched.publisher_id).collect()
     }

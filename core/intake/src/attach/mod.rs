@@ -1,27 +1,27 @@
-//! Attaching to workers that run already: how much is known of each worker's blocks, whom to ask for them, and how an answer
+//! Attaching to workers that run already: how much is known of each worker's blocks, whom to ask for them, and how a response
 //! and the events that go on arriving become one tree.
 //!
 //! Pure: its inputs are events on their way to the state, responses and discovery; its outputs are commands. Does no I/O.
 //!
 //! # How it works
 //!
-//! A worker whose first event is its first of all is complete. Any other is asked for its blocks over the request plane, once it
+//! A worker whose first event is its first of all is complete. Any other is queried for its blocks over the request plane, once it
 //! is certain that every later event will be received: after the first event of it, or after its source is subscribed.
-//! While the answer is awaited events are applied as they come, and kept. The answer is then replayed into trees of its own,
-//! the kept events after it, and what differs from the tree is recorded (`target`): the answer holds *at least* the
+//! While the response is awaited events are applied as they come, and kept. The response is then replayed into trees of its own,
+//! the kept events after it, and what differs from the tree is recorded (`target`): the response holds *at least* the
 //! events up to the number that it names, and replaying any run of events that begins no later than its end gives what the
 //! worker holds. Until events behind that end have surely passed the state counts no unknown removals.
 //!
-//! Lost events are asked for by number and replayed over the tree; what is older than the worker keeps (1,024 events) is
-//! answered with all blocks. An answer counts only if it is of the publisher whose events are received. A comparison now
-//! and then finds what sequence numbers cannot show; a difference counts if the next answer has it too.
+//! Lost events are requested by number and replayed over the tree; what is older than the worker keeps (1,024 events) is
+//! answered with all blocks. A response counts only if it is of the publisher whose events are received. A comparison now
+//! and then finds what sequence numbers cannot show; a difference counts if the next response has it too.
 
-mod answer;
+mod discovery;
 mod endpoints;
 mod event_context;
 mod holes;
-mod places;
 mod queue;
+mod response;
 mod schedule;
 mod target;
 mod watched;
@@ -47,7 +47,7 @@ const MAX_PUBLISHERS: usize = 40_000;
 /// Most entries of brokers; a deployment has one or two.
 const MAX_BROKERS: usize = 64;
 
-/// Which workers are asked for their blocks.
+/// Which workers are queried for their blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TreeDumps {
     /// Those of which not everything is known; of 0.9, which answers where it works, those that somebody requests.
@@ -59,7 +59,7 @@ pub enum TreeDumps {
     Off,
 }
 
-/// Time between two comparisons of a worker's blocks with its answer, unless set otherwise.
+/// Time between two comparisons of a worker's blocks with its response, unless set otherwise.
 const VERIFY_MS: u64 = 30 * 60_000;
 
 /// See the module.
@@ -88,10 +88,10 @@ pub(crate) struct Attach {
     /// Gaps in the publishers' messages so far.
     gaps: u64,
     next_slot: Millis,
-    /// Most workers that waited to be asked for all their blocks, since none did.
+    /// Most workers that waited to be queried for all their blocks, since none did.
     wave: usize,
     now: Millis,
-    /// Whether other workers may be asked than before.
+    /// Whether other workers may be queried than before.
     meets: bool,
     /// When to look again. `None`: at the next flush is early enough.
     due: Option<Millis>,
@@ -127,7 +127,7 @@ impl Default for Attach {
 }
 
 impl Attach {
-    /// Which workers are asked from now on.
+    /// Which workers are queried from now on.
     pub(crate) fn set_tree_dumps(&mut self, mode: TreeDumps) {
         self.mode = mode;
         self.due = Some(Millis(0));
@@ -144,7 +144,7 @@ impl Attach {
         std::mem::take(&mut self.commands)
     }
 
-    /// Looks at everything with the next [`Attach::tick`]: workers may have been met that can be asked.
+    /// Looks at everything with the next [`Attach::tick`]: workers may have been met that can be queried.
     pub(crate) fn look_around(&mut self) {
         self.meets = true;
     }
@@ -183,7 +183,7 @@ impl Attach {
 
     /// Queries a worker. `false`: its endpoint is unknown, or queries are off.
     pub(crate) fn request_dump(&mut self, ix: WorkerIx, worker: Worker) -> bool {
-        self.endpoints.settle();
+        self.endpoints.refresh();
         let watched = self.workers.of(ix);
         watched.id = Some(worker);
         if self.mode == TreeDumps::Off || self.endpoints.of(worker, watched.publisher_id).is_none() {
@@ -239,7 +239,7 @@ impl Attach {
     }
 
     /// Records how much is known of a worker, if that changed.
-    fn tell(&mut self, ix: WorkerIx, at_ms: Millis, out: &mut dyn Sink) {
+    fn record_knowledge(&mut self, ix: WorkerIx, at_ms: Millis, out: &mut dyn Sink) {
         let Some(watched) = self.workers.get(ix) else { return };
         let (knowledge, why) = watched.known;
         let state = out.cluster().worker(ix).map(|state| (state.knowledge.state, state.knowledge.why));

@@ -1,4 +1,4 @@
-//! Events of a worker that arrive while it is asked: kept to be applied once more after its answer. Knows nothing of queries.
+//! Events of a worker that arrive while it is queried: kept to be applied once more after its response. Knows nothing of queries.
 
 use std::ops::Range;
 
@@ -12,24 +12,24 @@ const MAX_HASHES: usize = 1 << 21;
 /// See the module.
 #[derive(Default)]
 pub(super) struct Queue {
-    kept: KvEvents,
+    queued: KvEvents,
 }
 
 impl Queue {
     /// Keeps an event of `kv`. `false`: there is no room.
     pub(super) fn push(&mut self, event: &KvEvent, kv: &KvEvents) -> bool {
-        let kept = &mut self.kept;
+        let kept = &mut self.queued;
         if kept.events.len() == MAX_EVENTS || kept.blocks.len() + kept.removed.len() > MAX_HASHES {
             return false;
         }
         let data = match &event.data {
-            KvData::Stored { parent, start_position, blocks, pictures } => {
+            KvData::Stored { parent, start_position, blocks, multimodal_inputs } => {
                 let blocks = copied(&mut kept.blocks, kv.blocks_of(blocks));
                 KvData::Stored {
                     parent: *parent,
                     start_position: *start_position,
                     blocks,
-                    pictures: *pictures,
+                    multimodal_inputs: *multimodal_inputs,
                 }
             }
             KvData::Removed { hashes } => {
@@ -43,12 +43,12 @@ impl Queue {
 
     /// The events, in the order in which they came.
     pub(super) fn events(&self) -> &KvEvents {
-        &self.kept
+        &self.queued
     }
 
     /// Events from number `from` on, with what they lie in.
     pub(super) fn from(&self, from: Option<u64>) -> impl Iterator<Item = &KvEvent> {
-        self.kept.events.iter().filter(move |event| from.is_none_or(|from| event.event_id >= from))
+        self.queued.events.iter().filter(move |event| from.is_none_or(|from| event.event_id >= from))
     }
 }
 

@@ -15,12 +15,12 @@ use radixscope_state::cluster::Cluster;
 
 /// Queries that run at a time.
 const MAX_RUNNING: usize = 8;
-/// Above so many that are to be asked they are spread over this time.
+/// Above so many that are to be queried they are spread over this time.
 const FEW: usize = 8;
 const SPREAD_MS: u64 = 3_000;
 /// After this time a query counts as not answered, whatever became of it.
 const GIVE_UP_MS: u64 = 5 * 60_000;
-/// Events are kept so long before a query whose answer has no number: a worker's index is behind what it published by less.
+/// Events are kept so long before a query whose response has no number: a worker's index is behind what it published by less.
 pub(super) const KEPT_BEFORE_MS: u64 = 500;
 
 impl Attach {
@@ -42,8 +42,8 @@ impl Attach {
         self.wave = if waiting == 0 { 0 } else { self.wave.max(waiting) };
         let spacing_ms = if self.wave > FEW { SPREAD_MS / self.wave as u64 } else { 0 };
         for &ix in &workers {
-            self.ask(ix, spacing_ms);
-            self.tell(ix, self.now, out);
+            self.send_query(ix, spacing_ms);
+            self.record_knowledge(ix, self.now, out);
             self.record_query_state(ix, out);
         }
     }
@@ -69,7 +69,7 @@ impl Attach {
         let index: HashMap<Worker, WorkerIx> =
             cluster.workers().indexed().map(|(ix, state)| (state.id, ix)).collect();
         let index = |worker: Worker| index.get(&worker).copied();
-        self.endpoints.settle();
+        self.endpoints.refresh();
         let named: Vec<(u64, Worker)> = self.publishers.iter().map(|(&id, &worker)| (id, worker)).collect();
         for worker in self.endpoints.workers() {
             if let Some(ix) = index(worker) {
@@ -97,7 +97,7 @@ impl Attach {
     fn is_there(&mut self, ix: WorkerIx, out: &dyn Sink) -> bool {
         let Some(state) = out.cluster().workers().get(ix) else { return false };
         let watched = self.workers.of(ix);
-        let has_left = state.gone.is_some();
+        let has_left = state.departure.is_some();
         let is_known = watched.known.0 != TreeKnowledge::Unknown;
         let was_away = is_known && state.knowledge.state == TreeKnowledge::Unknown;
         if was_away || (has_left && (is_known || watched.source.is_some() || watched.query.is_some())) {
@@ -148,8 +148,8 @@ impl Attach {
             .is_some_and(|w| w.query.is_none() && matches!(w.want, WantedQuery::Dump | WantedQuery::Verify))
     }
 
-    /// Asks a worker, if it is to be asked and may be now.
-    fn ask(&mut self, ix: WorkerIx, spacing_ms: u64) {
+    /// Queries a worker, if it is to be queried and may be now.
+    fn send_query(&mut self, ix: WorkerIx, spacing_ms: u64) {
         let now = self.now;
         let Some(watched) = self.workers.get(ix) else { return };
         let Some(worker) = watched.id else { return };
@@ -177,8 +177,8 @@ impl Attach {
             self.due = Some(self.due.map_or(at, |due| due.min(at)));
             return;
         }
-        let is_kept = watched.is_unnumbered || is_in_the_loop(&endpoint);
-        if is_kept && !self.are_kept(ix) {
+        let was_queueing = watched.is_unnumbered || is_in_the_loop(&endpoint);
+        if was_queueing && !self.are_kept(ix) {
             return;
         }
         if is_all {
@@ -206,12 +206,12 @@ impl Attach {
         watched.kept_since = None;
         let received_id = watched.last_event_id;
         let is_overtaken = false;
-        let query = Query { id, want, endpoint, since_ms: now, received_id, is_overtaken, gap, is_kept };
+        let query = Query { id, want, endpoint, since_ms: now, received_id, is_overtaken, gap, was_queueing };
         watched.query = Some(query);
     }
 
-    /// Whether a worker's events were kept long enough for it to be asked; else they are from now on. An answer without a
-    /// number may be older than what was received when it was asked for.
+    /// Whether a worker's events were kept long enough for it to be queried; else they are from now on. A response without a
+    /// number may be older than what was received when it was requested.
     fn are_kept(&mut self, ix: WorkerIx) -> bool {
         let now = self.now;
         let watched = self.workers.of(ix);
@@ -238,7 +238,7 @@ impl Attach {
     fn record_query_state(&mut self, ix: WorkerIx, out: &mut dyn Sink) {
         let Some(watched) = self.workers.get(ix) else { return };
         let state = self.asking(watched);
-        let detail = if matches!(state, QueryState::Failed { .. }) { watched.words.as_str() } else { "" };
+        let detail = if matches!(state, QueryState::Failed { .. }) { watched.detail.as_str() } else { "" };
         if watched.recorded.0 == state && watched.recorded.1 == detail {
             return;
         }

@@ -1,7 +1,7 @@
-//! What a worker holds by its own answer, and how that differs from the tree that is kept of it.
+//! What a worker holds by its own response, and how that differs from the tree that is kept of it.
 //!
 //! A response is replayed into separate trees, with the events received meanwhile, and only differences are recorded: what is
-//! equal keeps its times, and an answer that agrees changes nothing.
+//! equal keeps its times, and a response that agrees changes nothing.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,12 +12,12 @@ use radixscope_state::tree::{NodeId, Step, Tree};
 
 /// Most blocks or hashes of one record: 16 KiB.
 const MAX_RUN: usize = 1_024;
-/// Nodes of a replayed answer: more than is read of one.
+/// Nodes of a replayed response: more than is read of one.
 const LIMIT: u32 = 1 << 24;
 /// Any time will do: it is not looked at.
 const SOME_TIME: u32 = 1;
 
-/// What a worker holds by its answer.
+/// What a worker holds by its response.
 pub(super) struct Target {
     slot: Slot,
     device: Tree,
@@ -33,7 +33,7 @@ struct Run {
     leading: usize,
 }
 
-/// How trees differ from an answer.
+/// How trees differ from a response.
 #[derive(Default)]
 pub(super) struct Difference {
     surplus: Vec<(Option<Tier>, BlockHash)>,
@@ -95,13 +95,14 @@ impl Target {
         difference
     }
 
-    fn compare(&self, tier: Option<Tier>, kept: &Tree, target: &Tree, to: &mut Difference) {
+    fn compare(&self, tier: Option<Tier>, current: &Tree, target: &Tree, to: &mut Difference) {
         let slot = self.slot;
-        if kept.holdings(slot).resident > 0 {
-            let gone = kept.names_of(slot).into_iter().filter(|&name| target.find(slot, name).is_none());
-            for name in gone {
-                let is_detached =
-                    to.is_verified && kept.find(slot, name).is_some_and(|node| is_detached(kept, slot, node));
+        if current.holdings(slot).resident > 0 {
+            let removed =
+                current.names_of(slot).into_iter().filter(|&name| target.find(slot, name).is_none());
+            for name in removed {
+                let is_detached = to.is_verified
+                    && current.find(slot, name).is_some_and(|node| is_detached(current, slot, node));
                 let list = if is_detached { &mut to.detached } else { &mut to.surplus };
                 list.push((tier, name));
             }
@@ -109,7 +110,7 @@ impl Target {
         if target.holdings(slot).is_empty() {
             return;
         }
-        for top in std::iter::once(NodeId::ROOT).chain(target.anchors()) {
+        for top in std::iter::once(NodeId::ROOT).chain(target.orphan_parents()) {
             for step in target.walk(top) {
                 let Step::Enter { node, .. } = step else { continue };
                 if !target.owners(node).contains(slot) {
@@ -117,7 +118,7 @@ impl Target {
                 }
                 let first = target.block_hash_by(node, slot);
                 for name in std::iter::once(first).chain(target.further_names_by(node, slot)) {
-                    if !is_same(kept, target, slot, node, name) {
+                    if !is_same(current, target, slot, node, name) {
                         to.missing(tier, target, slot, node, name);
                     }
                 }
@@ -133,19 +134,19 @@ fn is_detached(tree: &Tree, slot: Slot, node: NodeId) -> bool {
 }
 
 /// Whether the tree that is kept holds the block `name` at the same place.
-fn is_same(kept: &Tree, target: &Tree, slot: Slot, node: NodeId, name: BlockHash) -> bool {
-    let Some(own) = kept.find(slot, name) else { return false };
-    if kept.tokens_hash(own) != target.tokens_hash(node) {
+fn is_same(current: &Tree, target: &Tree, slot: Slot, node: NodeId, name: BlockHash) -> bool {
+    let Some(own) = current.find(slot, name) else { return false };
+    if current.tokens_hash(own) != target.tokens_hash(node) {
         return false;
     }
     match target.parent(node) {
-        Some(NodeId::ROOT) => kept.parent(own) == Some(NodeId::ROOT),
+        Some(NodeId::ROOT) => current.parent(own) == Some(NodeId::ROOT),
         Some(above) if target.owners(above).contains(slot) => {
-            let above = kept.find(slot, target.block_hash_by(above, slot));
-            above.is_some() && kept.parent(own) == above
+            let above = current.find(slot, target.block_hash_by(above, slot));
+            above.is_some() && current.parent(own) == above
         }
-        Some(_) => kept.is_attached(own),
-        // The answer does not know what is above; the tree may.
+        Some(_) => current.is_attached(own),
+        // The response does not know what is above; the tree may.
         None => true,
     }
 }

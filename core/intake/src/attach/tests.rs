@@ -52,7 +52,7 @@ fn as_bytes<S: serde::Serializer>(payload: &[u8], to: S) -> Result<S::Ok, S::Err
     to.serialize_bytes(payload)
 }
 
-/// Events of a worker, as an answer has them.
+/// Events of a worker, as a response has them.
 fn events_of(worker: u64, events: &[Value]) -> KvEvents {
     let all: Vec<_> = events.iter().map(|event| json!({"worker_id": worker, "event": event})).collect();
     let mut read = KvEvents::default();
@@ -99,12 +99,12 @@ impl Attached {
                     "transport": {"tcp": format!("10.0.0.1:1/{id:x}/{endpoint}")}})
             })
             .collect();
-        let answer = json!({"status": "healthy", "instances": instances}).to_string().into();
-        attached.take(Payload::Health { frontend: "f".into(), answer });
+        let response = json!({"status": "healthy", "instances": instances}).to_string().into();
+        attached.handle(Payload::Health { frontend: "f".into(), response });
         attached
     }
 
-    /// Of 0.9, which is asked on request only.
+    /// Of 0.9, which is queried on request only.
     fn of_0_9() -> Self {
         let mut attached = Self::with_endpoints(&[(WORKER, "worker_kv_indexer_query")]);
         attached.is_old = true;
@@ -112,9 +112,9 @@ impl Attached {
         attached
     }
 
-    fn take(&mut self, payload: Payload) {
+    fn handle(&mut self, payload: Payload) {
         let received = Received { source: self.source, at_ms: Millis(self.now), payload };
-        self.intake.take(&received, &mut self.cluster);
+        self.intake.handle(&received, &mut self.cluster);
         self.obey();
     }
 
@@ -137,14 +137,14 @@ impl Attached {
     }
 
     /// Events come, a message each.
-    fn hear(&mut self, events: &[Value]) -> &mut Self {
+    fn receive(&mut self, events: &[Value]) -> &mut Self {
         for event in events {
-            self.hear_batch(std::slice::from_ref(event));
+            self.receive_batch(std::slice::from_ref(event));
         }
         self
     }
 
-    fn hear_batch(&mut self, events: &[Value]) {
+    fn receive_batch(&mut self, events: &[Value]) {
         let all: Vec<_> = events.iter().map(|event| json!({"worker_id": WORKER, "event": event})).collect();
         let payload = if self.is_old { all[0].clone() } else { Value::from(all) };
         let payload = rmp_serde::to_vec_named(&payload).expect("encodes");
@@ -162,37 +162,37 @@ impl Attached {
         self.sequence += 1;
         let message = rmp_serde::to_vec_named(&message).expect("encodes");
         let payload = self.subjects.publication(SUBJECT, None, message.into()).expect("kv-events");
-        self.take(payload);
+        self.handle(payload);
     }
 
     /// Events come in a stream of JetStream, as JSON without an envelope.
-    fn hear_in_stream(&mut self, events: &[Value]) {
+    fn receive_in_stream(&mut self, events: &[Value]) {
         let mut subject = subject::parse(SUBJECT).expect("a subject");
         subject.transport = Transport::JetStream;
         let subject = Arc::new(subject);
         for event in events {
             let message = json!({"worker_id": WORKER, "event": event}).to_string().into();
-            self.take(Payload::Nats { subject: Arc::clone(&subject), message });
+            self.handle(Payload::Nats { subject: Arc::clone(&subject), message });
         }
     }
 
     /// The latest query is answered.
-    fn answer(&mut self, answer: TreeResponse) -> &mut Self {
+    fn respond(&mut self, response: TreeResponse) -> &mut Self {
         let query = self.queries.last().expect("asked").id;
-        self.answer_to(query, Ok(answer));
+        self.respond_to(query, Ok(response));
         self
     }
 
-    fn answer_to(&mut self, query: u64, outcome: Result<TreeResponse, QueryFailed>) {
-        self.take(Payload::TreeResponse { query, outcome: Arc::new(outcome), size_bytes: 1 });
+    fn respond_to(&mut self, query: u64, outcome: Result<TreeResponse, QueryFailed>) {
+        self.handle(Payload::TreeResponse { query, outcome: Arc::new(outcome), size_bytes: 1 });
     }
 
     fn subscribe(&mut self) {
-        self.take(Payload::Subscribed { publisher_id: None });
+        self.handle(Payload::Subscribed { publisher_id: None });
     }
 
     fn unsubscribe(&mut self) {
-        self.take(Payload::Unsubscribed { publisher_id: None });
+        self.handle(Payload::Unsubscribed { publisher_id: None });
     }
 
     fn request(&mut self) {
@@ -213,8 +213,8 @@ impl Attached {
                     "instance_id": worker, "transport": {"tcp": "10.0.0.1:1/x"}})
             })
             .collect();
-        let answer = json!({"status": "healthy", "instances": instances}).to_string().into();
-        self.take(Payload::Health { frontend: frontend.into(), answer });
+        let response = json!({"status": "healthy", "instances": instances}).to_string().into();
+        self.handle(Payload::Health { frontend: frontend.into(), response });
     }
 
     fn break_connection(&mut self) {
@@ -265,7 +265,7 @@ fn a_broker_that_discovery_names_is_listened_to_until_no_entry_names_it() {
             "transport": {"kind": "ZmqBroker", "config": {"xsub_endpoints": ["tcp://b:1"], "xpub_endpoints": xpub}}});
         let value = (!xpub.is_empty()).then(|| value.to_string().into());
         let payload = Payload::Discovery { key: key.into(), value, lease: None };
-        intake.take(&Received { source, at_ms: Millis(2), payload }, &mut cluster);
+        intake.handle(&Received { source, at_ms: Millis(2), payload }, &mut cluster);
         intake.commands()
     };
     let listen = |endpoint: &str| Command::ListenToBroker { endpoint: endpoint.to_owned() };
@@ -291,7 +291,7 @@ fn a_subject_of_nats_that_is_not_built_as_usual_is_subscribed_to() {
             intake.source("discovery", SourceKind::Discovery, Millis(1), &mut cluster).expect("room");
         let value = Some(value.to_string().into());
         let payload = Payload::Discovery { key: key.into(), value, lease: None };
-        intake.take(&Received { source, at_ms: Millis(2), payload }, &mut cluster);
+        intake.handle(&Received { source, at_ms: Millis(2), payload }, &mut cluster);
         intake.commands()
     };
     assert_eq!(named("namespace.dynamo.component.backend.endpoint.generate", "kv-events"), []);

@@ -1,4 +1,4 @@
-//! What is known of one worker (a process's rank) whose events are followed: how far, what is missing, what is asked.
+//! What is known of one worker (a process's rank) whose events are followed: how far, what is missing, what is queried.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use radixscope_model::record::{KnowledgeWhy, MissedCause, QueryState, Topic, Tre
 
 use super::queue::Queue;
 
-/// Events after an answer's number that it may hold all the same: measured were 664 at most.
+/// Events after a response's number that it may hold all the same: measured were 664 at most.
 const OVERLAP_EVENTS: u64 = 1_024;
 /// The same in time.
 const OVERLAP_MS: u64 = 2_000;
@@ -36,29 +36,29 @@ pub(super) struct AttachState {
     /// Why everything was known before something was lost.
     pub(super) was: Option<KnowledgeWhy>,
     pub(super) want: WantedQuery,
-    /// Events are missing for certain: nothing but an answer makes it whole again.
+    /// Events are missing for certain: nothing but a response makes it whole again.
     pub(super) has_gap: bool,
     /// Messages that are missing and may still come late: the event before the first of them, and the latest such gap.
     pub(super) gap: Option<Gap>,
-    /// Gaps up to this one were there when what was answered last was asked for.
+    /// Gaps up to this one were there when what was answered last was requested.
     pub(super) covered: u64,
     /// Its events come from a stream that is read again after a break.
     pub(super) is_stream: bool,
-    /// Its answers have no number, so that events are kept for a while before it is asked.
+    /// Its responses have no number, so that events are kept for a while before it is queried.
     pub(super) is_unnumbered: bool,
     /// Since when they are kept.
     pub(super) kept_since: Option<Millis>,
-    /// Somebody requested it, so that it is asked whatever is set.
+    /// Somebody requested it, so that it is queried whatever is set.
     pub(super) is_requested: bool,
     pub(super) query: Option<Query>,
     pub(super) queue: Queue,
     pub(super) joining: Option<Joining>,
     pub(super) failures: u32,
-    /// When it may be asked again.
+    /// When it may be queried again.
     pub(super) next_ms: Option<Millis>,
     /// When its blocks are compared again.
     pub(super) verify_ms: Option<Millis>,
-    /// Blocks in which the last answer differed from the tree.
+    /// Blocks in which the last response differed from the tree.
     pub(super) suspects: Option<HashSet<BlockHash>>,
     /// Whether a difference is recorded.
     pub(super) has_drift: bool,
@@ -70,10 +70,10 @@ pub(super) struct AttachState {
     /// What was recorded last.
     pub(super) recorded: (QueryState, String),
     /// What went wrong last, in words.
-    pub(super) words: String,
+    pub(super) detail: String,
 }
 
-/// What a worker is to be asked.
+/// What a worker is to be queried for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum WantedQuery {
     #[default]
@@ -92,14 +92,14 @@ pub(super) struct Query {
     pub(super) want: WantedQuery,
     pub(super) endpoint: QueryEndpoint,
     pub(super) since_ms: Millis,
-    /// Number of the last event that was received before it was asked; `None`: they are not numbered, or none was.
+    /// Number of the last event that was received before it was queried; `None`: they are not numbered, or none was.
     pub(super) received_id: Option<u64>,
-    /// Events were lost, or may have been, after it was asked.
+    /// Events were lost, or may have been, after it was queried.
     pub(super) is_overtaken: bool,
-    /// The latest gap when it was asked.
+    /// The latest gap when it was queried.
     pub(super) gap: u64,
-    /// Events were kept for a while before it was asked.
-    pub(super) is_kept: bool,
+    /// Events were kept for a while before it was queried.
+    pub(super) was_queueing: bool,
 }
 
 /// Messages of a publisher that did not come yet.
@@ -111,11 +111,11 @@ pub(super) struct Gap {
     pub(super) last: u64,
 }
 
-/// After an answer, until every event that it may hold has arrived.
+/// After a response, until every event that it may hold has arrived.
 #[derive(Clone, Copy)]
 pub(super) struct Joining {
     pub(super) since_ms: Millis,
-    /// Number of the first event that the answer may not hold. `None`: it has none.
+    /// Number of the first event that the response may not hold. `None`: it has none.
     pub(super) from: Option<u64>,
 }
 
@@ -175,7 +175,7 @@ impl AttachState {
         };
     }
 
-    /// From the event after the last one on, or with it where several share a number, events are lost or may be. An answer
+    /// From the event after the last one on, or with it where several share a number, events are lost or may be. A response
     /// that is awaited may be older than they are.
     pub(super) fn lost_since(&mut self, from: Option<u64>, why: KnowledgeWhy) {
         match from {
@@ -191,7 +191,7 @@ impl AttachState {
         self.doubt(why);
     }
 
-    /// Its events are received. If it was asked before anything showed that, and nothing was lost since, its answer holds.
+    /// Its events are received. If it was queried before anything showed that, and nothing was lost since, its response holds.
     pub(super) fn is_received_now(&mut self) {
         let is_awaited = self.known == (TreeKnowledge::Partial, KnowledgeWhy::NoEvents);
         if is_awaited && self.want == WantedQuery::Nothing && self.query.is_none() {
@@ -230,7 +230,7 @@ impl AttachState {
         }
     }
 
-    /// Whether events may still arrive that the answer holds.
+    /// Whether events may still arrive that the response holds.
     pub(super) fn is_joining(&self, now: Millis) -> bool {
         self.joining.is_some_and(|joining| {
             let for_ms = now.since(joining.since_ms);

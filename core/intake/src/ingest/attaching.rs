@@ -33,7 +33,7 @@ impl Ingest {
     /// Looks after all workers that are attached to; call it after every flush.
     pub(crate) fn attend(&mut self, at_ms: Millis, out: &mut dyn Sink) {
         self.attach.look_around();
-        self.ask(at_ms, out);
+        self.send_queries(at_ms, out);
         self.attach.record_recovered(at_ms, out);
         self.record_departures(at_ms, out);
         self.await_no_departed(out);
@@ -50,26 +50,26 @@ impl Ingest {
         }
     }
 
-    /// Has workers asked that are to be.
-    pub(super) fn ask(&mut self, at_ms: Millis, out: &mut dyn Sink) {
+    /// Sends the queries that are due.
+    pub(super) fn send_queries(&mut self, at_ms: Millis, out: &mut dyn Sink) {
         self.attach.tick(at_ms, out);
     }
 
     /// A query was answered, or was not.
-    pub(super) fn tree_answer(
+    pub(super) fn tree_response(
         &mut self,
         context: &Context<'_>,
         query: u64,
         outcome: &Result<TreeResponse, QueryFailed>,
         out: &mut dyn Sink,
     ) {
-        if let Some(new) = self.attach.answer(query, outcome, context.received.at_ms, out) {
+        if let Some(new) = self.attach.handle_response(query, outcome, context.received.at_ms, out) {
             self.worker(context, new, out);
         }
     }
 }
 
-/// An event that an answer held already.
+/// An event that a response held already.
 pub(super) fn skipped_event(worker: WorkerIx, event: &KvEvent) -> Record<'static> {
     let in_device_memory = event.tier == StorageTier::Device && event.domain == ResidencyDomain::Worker;
     let (stored, removed) = match &event.data {

@@ -73,11 +73,11 @@ struct Frontend {
 
 /// The changes in a list.
 #[derive(Default, PartialEq, Eq, Debug)]
-pub(super) struct Changes<'h> {
+pub(super) struct InstanceChanges<'h> {
     /// On this frontend's list for the first time.
     pub(super) new: Vec<&'h Instance>,
     /// On no list any more.
-    pub(super) gone: Vec<WorkerId>,
+    pub(super) departed: Vec<WorkerId>,
     /// Had left, and are listed again.
     pub(super) returned: Vec<WorkerId>,
 }
@@ -89,7 +89,7 @@ impl Instances {
         list: List<'_>,
         at: Millis,
         health: &'h Health,
-    ) -> Option<Changes<'h>> {
+    ) -> Option<InstanceChanges<'h>> {
         let List { frontend, kind, run } = list;
         let ix = match self.frontends.iter().position(|known| known.name == frontend) {
             Some(ix) => ix,
@@ -112,7 +112,7 @@ impl Instances {
             known.run = run;
             known.workers.clear();
         }
-        let mut changes = Changes::default();
+        let mut changes = InstanceChanges::default();
         let known = &mut self.frontends[ix];
         known.at_ms = at;
         let mut missing = BTreeSet::new();
@@ -146,7 +146,7 @@ impl Instances {
         for id in missing {
             let is_listed = |f: &Frontend| at.since(f.at_ms) <= LIST_HOLDS_MS && f.workers.contains_key(&id);
             if !self.frontends.iter().any(is_listed) {
-                changes.gone.push(id);
+                changes.departed.push(id);
                 self.remember_left(id);
             }
         }
@@ -184,7 +184,7 @@ mod tests {
             let list = List { frontend, kind: ListKind::Instances, run: 0 };
             let changes = instances.listed(list, Millis(*at), health).expect("few frontends");
             let new = changes.new.iter().map(|worker| worker.instance_id.0).collect();
-            (new, ids(&changes.gone), ids(&changes.returned))
+            (new, ids(&changes.departed), ids(&changes.returned))
         };
         lists.iter().map(tell).collect()
     }
@@ -219,17 +219,17 @@ mod tests {
     fn a_worker_on_another_frontends_list_has_not_left() {
         let mut lists = vec![("a", 0, health(&[1])), ("b", 0, health(&[1]))];
         lists.extend((1..5).flat_map(|i| [("a", i * 5_000, health(&[])), ("b", i * 5_000, health(&[1]))]));
-        assert!(changes_of(&lists).iter().all(|(_, gone, _)| gone.is_empty()));
+        assert!(changes_of(&lists).iter().all(|(_, departed, _)| departed.is_empty()));
         // The second frontend is silent for long: its list says nothing any more.
         lists.extend([("a", 50_000, health(&[1])), ("a", 55_000, health(&[])), ("a", 60_000, health(&[]))]);
-        assert_eq!(changes_of(&lists).last().map(|(_, gone, _)| gone.clone()), Some(vec![1]));
+        assert_eq!(changes_of(&lists).last().map(|(_, departed, _)| departed.clone()), Some(vec![1]));
     }
 
     #[test]
     fn a_frontend_that_just_started_does_not_make_anybody_leave() {
         let unready = || Health { is_ready: false, ..health(&[]) };
         let lists = [("a", 0, health(&[1])), ("a", 5, unready()), ("a", 10, unready()), ("a", 15, unready())];
-        assert!(changes_of(&lists).iter().all(|(_, gone, _)| gone.is_empty()));
+        assert!(changes_of(&lists).iter().all(|(_, departed, _)| departed.is_empty()));
     }
 
     #[test]
@@ -247,7 +247,7 @@ mod tests {
         let tell = |&(kind, run, at, ref health): &(ListKind, u32, u64, Health)| {
             let list = List { frontend: "a", kind, run };
             let changes = instances.listed(list, Millis(at), health)?;
-            Some(changes.gone.iter().map(|id| id.0).collect())
+            Some(changes.departed.iter().map(|id| id.0).collect())
         };
         lists.iter().map(tell).collect()
     }
@@ -271,7 +271,7 @@ mod tests {
         let list = |run, at, ids: &[u64]| (ListKind::RouterStates, run, at, health(ids));
         let lists =
             [list(0, 0, &[1, 2, 3]), list(1, 5_000, &[1]), list(1, 10_000, &[1]), list(1, 15_000, &[1, 2])];
-        assert!(gauges(&lists).iter().all(|gone| gone.as_ref().is_some_and(Vec::is_empty)));
+        assert!(gauges(&lists).iter().all(|departed| departed.as_ref().is_some_and(Vec::is_empty)));
     }
 
     #[test]

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_line_is_no_sign_of_the_present_unless_it_tells_a_size() {
+    fn an_old_line_is_no_sign_of_the_present_unless_it_reports_a_size() {
         let mut signs = LogSignals::default();
         let size = LogSignal::PublisherSize { publisher: 16, engine: 32 };
         signs.add(ago(FRESH_MS + 1_000), LogSignal::ParentUnknown, None);

@@ -31,7 +31,7 @@ pub struct Break {
 
 /// A publisher's numbers of messages that were dropped unopened, `from` up to but not including `to`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Run {
+pub(super) struct SequenceRange {
     pub(super) from: u64,
     pub(super) to: u64,
 }
@@ -45,7 +45,7 @@ pub struct Missing {
     /// Topics whose breaks nothing can make exact.
     pub(super) unknown: Vec<(Topic, Break)>,
     pub(super) counts: BTreeMap<(Topic, MissedCause), u64>,
-    pub(super) runs: IndexMap<(Topic, u64), Vec<Run>, hashbrown::DefaultHashBuilder>,
+    pub(super) runs: IndexMap<(Topic, u64), Vec<SequenceRange>, hashbrown::DefaultHashBuilder>,
     run_count: usize,
     /// Topics of dropped messages whose numbers found no room.
     pub(super) uncounted: BTreeSet<Topic>,
@@ -74,7 +74,7 @@ impl Missing {
         match runs.last_mut() {
             Some(last) if last.to == sequence => last.to = sequence.saturating_add(1),
             _ if self.run_count < MAX_RUNS => {
-                runs.push(Run { from: sequence, to: sequence.saturating_add(1) });
+                runs.push(SequenceRange { from: sequence, to: sequence.saturating_add(1) });
                 self.run_count += 1;
             }
             _ => {

@@ -150,7 +150,7 @@ impl Ingest {
     ///
     /// KV events are nearly all of it, so their way to the sink is compiled for each kind of sink, in one piece; everything else
     /// takes a `dyn Sink`.
-    pub(crate) fn take<S: Sink>(&mut self, received: &Received, out: &mut S) {
+    pub(crate) fn handle<S: Sink>(&mut self, received: &Received, out: &mut S) {
         if received.source.at() >= self.tallies.len() {
             return;
         }
@@ -169,7 +169,7 @@ impl Ingest {
             self.reject(received, &faults);
         }
         if self.attach.is_due(received.at_ms) {
-            self.ask(received.at_ms, out);
+            self.send_queries(received.at_ms, out);
         }
     }
 
@@ -275,7 +275,7 @@ impl Ingest {
     /// second; it records nothing when nothing changed. A gap between two messages counts as loss at the second call
     /// after it: until then the missing ones may come late.
     pub(crate) fn flush(&mut self, at_ms: Millis, out: &mut dyn Sink) {
-        for lost in self.publishers.settle() {
+        for lost in self.publishers.close_gaps() {
             self.lost(&lost);
         }
         for (i, tally) in self.tallies.iter_mut().enumerate() {
@@ -321,7 +321,7 @@ impl Ingest {
                 Ok(self.discovery(&context(), key, value.as_deref(), *lease, out)?)
             }
             Payload::TreeResponse { query, outcome, .. } => {
-                self.tree_answer(&context(), *query, outcome, out);
+                self.tree_response(&context(), *query, outcome, out);
                 Ok(())
             }
             Payload::Subscribed { publisher_id } => {
@@ -335,7 +335,7 @@ impl Ingest {
             Payload::LogLine { log, line } => Ok(self.log_line(&context(), log, line, out)?),
             Payload::Scrape { process, text } => self.scrape(&context(), process, text, out),
             Payload::Unreadable { error, .. } => Err((**error).clone().into()),
-            Payload::Health { frontend, answer } => Ok(self.health(&context(), frontend, answer, out)?),
+            Payload::Health { frontend, response } => Ok(self.health(&context(), frontend, response, out)?),
         }
     }
 
@@ -458,7 +458,7 @@ impl Ingest {
                 }
                 _ => out.kv_event(&context.entry(kv_record(worker, event, kv)), by),
             }
-            if let KvData::Stored { pictures: count @ 1.., .. } = event.data {
+            if let KvData::Stored { multimodal_inputs: count @ 1.., .. } = event.data {
                 out.record(context.entry(Record::MultimodalInputs { worker, count: count.into() }));
             }
         }

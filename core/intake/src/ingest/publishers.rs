@@ -96,7 +96,7 @@ struct Open {
     missing: Missing,
     /// Number of the gap, as whoever opened it counts.
     gap: u64,
-    /// Whether it was there at the last settlement already.
+    /// Whether it was open at the last check already.
     old: bool,
 }
 
@@ -303,8 +303,8 @@ impl Publishers {
         (self.open.len() > MAX_OPEN).then(|| self.open.pop_front()).flatten().map(Open::lost)
     }
 
-    /// Gives the gaps that were open at the settlement before this one too: nothing comes that late.
-    pub(super) fn settle(&mut self) -> Vec<Lost> {
+    /// Returns the gaps that were open at the previous check too: no message arrives that late.
+    pub(super) fn close_gaps(&mut self) -> Vec<Lost> {
         let (old, young): (VecDeque<Open>, VecDeque<Open>) =
             std::mem::take(&mut self.open).into_iter().partition(|open| open.old);
         self.open = young;
@@ -379,7 +379,7 @@ mod tests {
 
     const STREAM: Stream = Stream { source: SourceIx(0), topic: Topic::KvEvents, publisher_id: 7 };
 
-    /// What is lost for certain two settlements after the last message.
+    /// What is lost for certain two checks after the last message.
     fn lost(sequences: &[u64]) -> u64 {
         let mut publishers = Publishers::default();
         let mut lost = Vec::new();
@@ -388,8 +388,8 @@ mod tests {
                 lost.extend(publishers.open(STREAM, None, missing, 1));
             }
         }
-        assert!(publishers.settle().is_empty(), "a gap may be filled until the second settlement");
-        lost.extend(publishers.settle());
+        assert!(publishers.close_gaps().is_empty(), "a gap may be filled until the second check");
+        lost.extend(publishers.close_gaps());
         lost.iter().map(|lost| lost.count).sum()
     }
 
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn two_publishers_under_one_id_are_told_apart() {
+    fn two_publishers_under_one_id_are_distinguished() {
         assert_eq!(lost(&[0, 0, 1, 1, 2, 3, 2, 4, 3]), 0);
         assert_eq!(lost(&[100, 0, 101, 1, 102, 4, 103]), 2);
     }
@@ -458,8 +458,8 @@ mod tests {
         let Continuity::Gap(missing) = publishers.received(STREAM, 4, 2).continuity else { panic!("2, 3") };
         publishers.open(STREAM, None, missing, 1);
         publishers.skipped(STREAM, 2, 4, 3);
-        publishers.settle();
-        assert!(publishers.settle().is_empty());
+        publishers.close_gaps();
+        assert!(publishers.close_gaps().is_empty());
     }
 
     #[test]

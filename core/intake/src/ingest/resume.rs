@@ -1,5 +1,5 @@
 //! Going on from a state that was kept while nothing was received: the state is there, and what was known beyond it is
-//! forgotten. So nothing that was complete is complete any more until its own words or an answer say so.
+//! forgotten. So nothing that was complete is complete any more until its own words or a response say so.
 
 use radixscope_model::id::{Millis, SourceIx, WorkerIx};
 use radixscope_model::record::{
@@ -16,7 +16,7 @@ const NOT_OF_THIS_RUN: &str = "not among the sources since Radixscope was starte
 
 /// Workers that did not leave.
 pub(crate) fn present(cluster: &Cluster) -> impl Iterator<Item = (WorkerIx, &WorkerState)> {
-    cluster.workers().indexed().filter(|(_, state)| state.gone.is_none())
+    cluster.workers().indexed().filter(|(_, state)| state.departure.is_none())
 }
 
 impl Ingest {

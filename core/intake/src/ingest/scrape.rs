@@ -89,11 +89,11 @@ impl Ingest {
         &mut self,
         context: &Context<'_>,
         frontend: &str,
-        answer: &[u8],
+        response: &[u8],
         out: &mut dyn Sink,
     ) -> Result<(), DecodeError> {
-        within_bounds(answer)?;
-        let Some(health) = health::decode(answer)? else { return Ok(()) };
+        within_bounds(response)?;
+        let Some(health) = health::decode(response)? else { return Ok(()) };
         // A frontend that started anew is not distinguished from one that did not; one that has not looked around says so.
         let list = List { frontend: shortened(frontend), kind: ListKind::Instances, run: 0 };
         self.listed(context, list, &health, out);
@@ -113,7 +113,7 @@ impl Ingest {
             }
         }
         // Where discovery is read it decides: a frontend's list follows it.
-        for id in changes.gone.into_iter().filter(|id| self.discovered.is_there(*id) != Some(true)) {
+        for id in changes.departed.into_iter().filter(|id| self.discovered.is_there(*id) != Some(true)) {
             for (_, worker) in ranks_of(id, out.cluster()) {
                 out.record(context.entry(Record::Left { worker, why }));
             }

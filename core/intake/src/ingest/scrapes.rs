@@ -59,19 +59,19 @@ impl Scrapes {
         known.instance = scrape.instance;
         known.uptime = uptime(&scrape);
         scrape.histograms.retain(|h| h.counts.len() == h.bounds.len() + 1);
-        scrape.histograms.iter_mut().for_each(|histogram| known.grow(histogram));
+        scrape.histograms.iter_mut().for_each(|histogram| known.accumulate(histogram));
         let counters = &mut scrape.counters;
         counters.iter_mut().for_each(|(counter, value)| *value = known.count(*counter, *value));
         // Dynamo shows some counters only once they have counted, and a part may not have been understood: what was
         // counted before is not forgotten.
         let missing =
             |&&(counter, _): &&(Counter, Count)| counters.iter().all(|(known, _)| *known != counter);
-        let kept: Vec<_> =
+        let retained: Vec<_> =
             known.counters.iter().filter(missing).map(|&(counter, count)| (counter, count.sum())).collect();
-        counters.extend(kept);
+        counters.extend(retained);
         let missing = |h: &&HistogramHistory| scrape.histograms.iter().all(|known| known.kind != h.last.kind);
-        let kept: Vec<_> = known.histograms.iter().filter(missing).map(HistogramHistory::sum).collect();
-        scrape.histograms.extend(kept);
+        let retained: Vec<_> = known.histograms.iter().filter(missing).map(HistogramHistory::sum).collect();
+        scrape.histograms.extend(retained);
         known.was_partial = !scrape.is_whole;
         scrape.restarts = known.restarts;
         Some(scrape)
@@ -94,7 +94,7 @@ impl ProcessHistory {
             count.before += std::mem::take(&mut count.last);
         }
         for histogram in &mut self.histograms {
-            histogram.settle();
+            histogram.begin_anew();
         }
     }
 
@@ -110,7 +110,7 @@ impl ProcessHistory {
         count.sum()
     }
 
-    fn grow(&mut self, histogram: &mut Histogram) {
+    fn accumulate(&mut self, histogram: &mut Histogram) {
         let known = self.histograms.iter().position(|known| known.last.kind == histogram.kind);
         let at = match known {
             Some(at) if self.histograms[at].last.bounds == histogram.bounds => at,
@@ -123,7 +123,7 @@ impl ProcessHistory {
                 self.histograms.len() - 1
             }
         };
-        self.histograms[at].grow(histogram);
+        self.histograms[at].accumulate(histogram);
     }
 }
 
@@ -133,8 +133,8 @@ impl HistogramHistory {
         Self { last: none.clone(), before: none }
     }
 
-    /// What was counted so far is of a process that is no more.
-    fn settle(&mut self) {
+    /// What was counted so far is of an earlier process.
+    fn begin_anew(&mut self) {
         self.before = self.sum();
         self.last.counts.fill(0);
         self.last.sum = 0.0;
@@ -150,7 +150,7 @@ impl HistogramHistory {
         sum
     }
 
-    fn grow(&mut self, histogram: &mut Histogram) {
+    fn accumulate(&mut self, histogram: &mut Histogram) {
         self.last = histogram.clone();
         *histogram = self.sum();
     }

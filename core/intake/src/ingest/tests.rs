@@ -45,10 +45,10 @@ impl Observer {
     }
 
     /// Takes a payload and flushes.
-    fn take(&mut self, payload: Payload) -> &mut Self {
+    fn handle(&mut self, payload: Payload) -> &mut Self {
         let Self { intake, cluster, source, now, .. } = self;
         let at_ms = Millis(*now);
-        intake.take(&Received { source: *source, at_ms, payload }, cluster);
+        intake.handle(&Received { source: *source, at_ms, payload }, cluster);
         intake.flush(at_ms, cluster);
         self
     }
@@ -60,7 +60,7 @@ impl Observer {
     fn nats_replying(&mut self, subject: &str, reply: Option<&str>, message: &[u8]) -> &mut Self {
         let message = Bytes::copy_from_slice(message);
         match self.subjects.publication(subject, reply, message) {
-            Some(payload) => self.take(payload),
+            Some(payload) => self.handle(payload),
             None => self,
         }
     }
@@ -70,15 +70,15 @@ impl Observer {
     }
 
     fn log(&mut self, log: &str, line: Vec<u8>) -> &mut Self {
-        self.take(Payload::LogLine { log: log.into(), line: line.into() })
+        self.handle(Payload::LogLine { log: log.into(), line: line.into() })
     }
 
     fn scrape(&mut self, process: &str, text: &[u8]) -> &mut Self {
-        self.take(Payload::Scrape { process: process.into(), text: Bytes::copy_from_slice(text) })
+        self.handle(Payload::Scrape { process: process.into(), text: Bytes::copy_from_slice(text) })
     }
 
-    fn health(&mut self, answer: serde_json::Value) -> &mut Self {
-        self.take(Payload::Health { frontend: "fe".into(), answer: answer.to_string().into() })
+    fn health(&mut self, response: serde_json::Value) -> &mut Self {
+        self.handle(Payload::Health { frontend: "fe".into(), response: response.to_string().into() })
     }
 
     fn source(&self) -> &radixscope_state::cluster::SourceState {
@@ -181,7 +181,7 @@ fn a_gap_in_a_workers_own_envelopes_is_counted_for_that_worker() {
 }
 
 #[test]
-fn event_ids_tell_loss_only_where_they_are_contiguous() {
+fn event_ids_show_loss_only_where_they_are_contiguous() {
     let mut observer = Observer::new();
     // A relay of 0.9: ids with holes and repeats, one event a message.
     for id in [3, 3, 9] {
@@ -273,7 +273,7 @@ fn more_workers_than_are_kept_apart_are_counted_as_missed() {
     for id in 0..radixscope_state::cluster::MAX_WORKERS as u64 + 3 {
         let message = stored(id, 0, None, &[1]).to_string().into();
         let payload = subjects.publication(JETSTREAM, None, message).expect("no copy");
-        intake.take(&Received { source, at_ms, payload }, cluster);
+        intake.handle(&Received { source, at_ms, payload }, cluster);
     }
     intake.flush(at_ms, cluster);
     assert_eq!(observer.cluster.workers().len(), radixscope_state::cluster::MAX_WORKERS);
@@ -321,7 +321,7 @@ fn a_model_card_has_the_capacity_of_every_rank() {
     let card = json!({"type": "Model", "namespace": "dynamo", "component": "backend", "endpoint": "generate",
         "instance_id": WORKER, "card_json": {"display_name": "m", "kv_cache_block_size": 16,
         "runtime_config": {"total_kv_blocks": 1600, "data_parallel_size": 2}}});
-    observer.take(Payload::Discovery {
+    observer.handle(Payload::Discovery {
         key: "v1/mdc/dynamo/backend/generate/1".into(),
         value: Some(card.to_string().into()),
         lease: None,
@@ -347,7 +347,7 @@ fn a_sign_in_a_log_is_summed_with_the_worker_that_it_names() {
     let Observer { intake, cluster, source, .. } = &mut observer;
     for clock in ["07:59:58.000000", "07:59:59.000000", "07:59:59.500000"] {
         let payload = Payload::LogLine { log: "a".into(), line: line(clock, PARENT).into() };
-        intake.take(&Received { source: *source, at_ms, payload }, cluster);
+        intake.handle(&Received { source: *source, at_ms, payload }, cluster);
     }
     assert!(cluster.signs().is_empty(), "reported at the flush");
     intake.flush(at_ms, cluster);
@@ -407,8 +407,8 @@ fn left(message: &str) -> Observer {
 }
 
 impl Observer {
-    fn is_gone(&self) -> bool {
-        self.cluster.workers()[0].gone.is_some()
+    fn has_left(&self) -> bool {
+        self.cluster.workers()[0].departure.is_some()
     }
 
     fn blocks(&self) -> Option<u64> {
@@ -417,11 +417,14 @@ impl Observer {
 }
 
 #[test]
-fn a_worker_that_a_router_removed_is_gone_with_its_blocks() {
+fn a_worker_that_a_router_removed_leaves_with_its_blocks() {
     for message in [REMOVED, INSTANCE] {
         let observer = left(message);
-        assert_eq!((observer.is_gone(), observer.blocks()), (true, Some(0)), "{message}");
-        assert_eq!(observer.cluster.workers()[0].gone.map(|gone| gone.why), Some(DepartureCause::Log));
+        assert_eq!((observer.has_left(), observer.blocks()), (true, Some(0)), "{message}");
+        assert_eq!(
+            observer.cluster.workers()[0].departure.map(|departure| departure.why),
+            Some(DepartureCause::Log)
+        );
     }
 }
 
@@ -430,7 +433,7 @@ fn a_removal_of_another_day_is_none_of_today() {
     let mut observer = Observer::new();
     observer.nats(CORE, &enveloped(WORKER, 0, &stored(WORKER, 0, None, &[1, 2])));
     observer.log("a", line("07:00:00.000000", REMOVED));
-    assert_eq!((observer.is_gone(), observer.blocks()), (false, Some(2)));
+    assert_eq!((observer.has_left(), observer.blocks()), (false, Some(2)));
 }
 
 #[test]
@@ -438,22 +441,22 @@ fn what_a_worker_says_right_after_it_left_is_late_and_later_it_is_back() {
     let mut observer = left(REMOVED);
     observer.now += 1_500;
     observer.nats_json(JETSTREAM, stored(WORKER, 1, None, &[3]));
-    assert_eq!((observer.is_gone(), observer.blocks()), (true, Some(0)), "late");
-    assert_eq!(observer.cluster.workers()[0].events_after_gone, 1);
+    assert_eq!((observer.has_left(), observer.blocks()), (true, Some(0)), "late");
+    assert_eq!(observer.cluster.workers()[0].events_after_departure, 1);
     assert_eq!(observer.cluster.workers()[0].unknown_removed_total, 0);
     observer.now += 1_500;
     observer.nats_json(JETSTREAM, stored(WORKER, 2, None, &[4]));
-    assert_eq!((observer.is_gone(), observer.blocks()), (false, Some(1)), "back");
+    assert_eq!((observer.has_left(), observer.blocks()), (false, Some(1)), "back");
 }
 
 #[test]
 fn a_worker_that_a_router_adds_again_is_back_and_an_older_line_changes_nothing() {
     let mut observer = left(REMOVED);
     observer.log("b", line("07:59:50.000000", ADDED));
-    assert!(observer.is_gone(), "added before it was removed");
+    assert!(observer.has_left(), "added before it was removed");
     observer.now += 1_000;
     observer.log("b", line("08:00:01.000000", ADDED));
-    assert!(!observer.is_gone());
+    assert!(!observer.has_left());
 }
 
 #[test]
@@ -464,10 +467,10 @@ fn of_a_log_that_is_read_at_once_the_last_word_about_a_worker_counts() {
     let Observer { intake, cluster, source, .. } = &mut observer;
     for (clock, message) in [("07:59:30.000000", REMOVED), ("07:59:40.000000", ADDED)] {
         let payload = Payload::LogLine { log: "a".into(), line: line(clock, message).into() };
-        intake.take(&Received { source: *source, at_ms, payload }, cluster);
+        intake.handle(&Received { source: *source, at_ms, payload }, cluster);
     }
     intake.flush(at_ms, cluster);
-    assert_eq!((observer.is_gone(), observer.blocks()), (false, Some(2)), "it never seemed gone");
+    assert_eq!((observer.has_left(), observer.blocks()), (false, Some(2)), "it never seemed gone");
 }
 
 /// A frontend's list of workers that take requests.
@@ -510,7 +513,7 @@ fn a_frontends_list_introduces_unseen_workers() {
 }
 
 #[test]
-fn a_worker_that_leaves_every_list_is_gone_with_all_its_ranks_and_returns_with_them() {
+fn a_worker_that_is_on_no_list_leaves_with_all_its_ranks_and_rejoins_with_them() {
     let mut observer = Observer::new();
     for rank in [0, 1] {
         let mut event = stored(WORKER, 0, None, &[1]);
@@ -519,12 +522,15 @@ fn a_worker_that_leaves_every_list_is_gone_with_all_its_ranks_and_returns_with_t
     }
     observer.health(listed(&[WORKER]));
     observer.health(listed(&[]));
-    assert!(observer.cluster.workers().iter().all(|worker| worker.gone.is_none()), "once may be a mistake");
+    assert!(
+        observer.cluster.workers().iter().all(|worker| worker.departure.is_none()),
+        "once may be a mistake"
+    );
     observer.health(listed(&[]));
-    assert!(observer.cluster.workers().iter().all(|worker| worker.gone.is_some()));
+    assert!(observer.cluster.workers().iter().all(|worker| worker.departure.is_some()));
     assert_eq!(observer.cluster.totals().resident, 0);
     observer.health(listed(&[WORKER]));
-    assert!(observer.cluster.workers().iter().all(|worker| worker.gone.is_none()));
+    assert!(observer.cluster.workers().iter().all(|worker| worker.departure.is_none()));
 }
 
 #[test]
@@ -770,7 +776,7 @@ fn stores_do_not_grow_with_workers_that_left() {
         observer.now += 1_000;
         for (key, value) in entries_of(id) {
             let value = Some(value.to_string().into());
-            observer.take(Payload::Discovery { key: key.into(), value, lease: Some(id) });
+            observer.handle(Payload::Discovery { key: key.into(), value, lease: Some(id) });
         }
         let batch = json!([stored(id, 1, None, &[id])]);
         observer.nats(ENDPOINT, &enveloped(id, 0, &batch));
@@ -779,7 +785,7 @@ fn stores_do_not_grow_with_workers_that_left() {
         }
         if let Some(left) = id.checked_sub(PRESENT).filter(|left| *left > 0) {
             for (key, _) in entries_of(left) {
-                observer.take(Payload::Discovery { key: key.into(), value: None, lease: Some(left) });
+                observer.handle(Payload::Discovery { key: key.into(), value: None, lease: Some(left) });
             }
         }
     }
@@ -799,7 +805,7 @@ fn discovered(observer: &mut Observer, kind: &str, value: Option<serde_json::Val
         _ => "v1/event_sources/namespace/dynamo/component/backend/endpoint/generate/topic/kv-events/7".into(),
     };
     let value = value.map(|value| value.to_string().into());
-    observer.take(Payload::Discovery { key: key.into(), value, lease: Some(WORKER) });
+    observer.handle(Payload::Discovery { key: key.into(), value, lease: Some(WORKER) });
 }
 
 fn endpoint() -> Option<serde_json::Value> {
@@ -827,23 +833,28 @@ fn a_worker_leaves_when_discovery_says_so_and_returns_with_its_entry() {
         Some(json!({"type": "Model", "namespace": "dynamo", "component": "backend", "endpoint": "generate",
             "instance_id": WORKER, "card_json": {"runtime_config": {"data_parallel_size": 2}}}))
     };
-    let gone = |observer: &Observer| -> Vec<_> {
-        observer.cluster.workers().iter().map(|worker| worker.gone.map(|gone| gone.why)).collect()
+    let departed = |observer: &Observer| -> Vec<_> {
+        observer
+            .cluster
+            .workers()
+            .iter()
+            .map(|worker| worker.departure.map(|departure| departure.why))
+            .collect()
     };
     discovered(&mut observer, "endpoint", endpoint());
     discovered(&mut observer, "card", card());
     observer.nats(ENDPOINT, &enveloped(WORKER, 0, &stored(WORKER, 1, None, &[2])));
-    assert_eq!(gone(&observer), [None, None]);
+    assert_eq!(departed(&observer), [None, None]);
     discovered(&mut observer, "endpoint", None);
-    assert_eq!(gone(&observer), [Some(DepartureCause::Discovery); 2], "all its ranks");
+    assert_eq!(departed(&observer), [Some(DepartureCause::Discovery); 2], "all its ranks");
     // It still finishes what it has begun, and the rest of its entries ends after that.
     observer.now += 10_000;
     observer.nats(ENDPOINT, &enveloped(WORKER, 1, &stored(WORKER, 2, None, &[3])));
-    assert_eq!(gone(&observer)[0], None);
+    assert_eq!(departed(&observer)[0], None);
     discovered(&mut observer, "card", None);
-    assert_eq!(gone(&observer), [Some(DepartureCause::Discovery); 2]);
+    assert_eq!(departed(&observer), [Some(DepartureCause::Discovery); 2]);
     discovered(&mut observer, "endpoint", endpoint());
-    assert_eq!(gone(&observer), [None, None]);
+    assert_eq!(departed(&observer), [None, None]);
 }
 
 #[test]
@@ -855,19 +866,19 @@ fn a_frontends_list_does_not_contradict_discovery() {
         let instances = if there { vec![instance] } else { vec![] };
         json!({"status": "healthy", "instances": instances})
     };
-    let is_gone = |observer: &Observer| observer.cluster.workers()[0].gone.is_some();
+    let has_left = |observer: &Observer| observer.cluster.workers()[0].departure.is_some();
     discovered(&mut observer, "endpoint", endpoint());
     observer.health(list(true));
     for _ in 0..3 {
         observer.health(list(false));
     }
-    assert!(!is_gone(&observer), "discovery has it");
+    assert!(!has_left(&observer), "discovery has it");
     let source = json!({"type": "EventSource", "topic": "kv-events", "publisher_id": 7,
         "metadata": {"worker": {"worker_id": WORKER, "dp_rank": 0}}});
     discovered(&mut observer, "source", Some(source));
     discovered(&mut observer, "endpoint", None);
     observer.health(list(true));
-    assert!(is_gone(&observer), "discovery ended it");
+    assert!(has_left(&observer), "discovery ended it");
 }
 
 fn broke_of(observer: &mut Observer, publisher_id: u64) {

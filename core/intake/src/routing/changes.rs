@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use radixscope_model::id::{BlockHash, Millis, TokensHash, WorkerIx};
-use radixscope_model::moment::Moment;
+use radixscope_model::micros::Micros;
 use radixscope_model::record::Record;
 use radixscope_state::cluster::Cluster;
 use radixscope_state::per_worker::PerWorker;
@@ -21,9 +21,9 @@ const MAX_CHANGES: usize = 1 << 18;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Change {
     /// When, by the publisher's clock where it tells, else when it was received.
-    pub(super) at: Moment,
+    pub(super) at: Micros,
     /// Latest time of this change and all before it: publishers' clocks differ a little, this only rises.
-    latest: Moment,
+    latest: Micros,
     pub(super) worker: WorkerIx,
     /// Whether the worker held the block before.
     pub(super) was_held: bool,
@@ -54,23 +54,23 @@ enum Need {
 
 /// The latest changes, oldest first.
 #[derive(Default)]
-pub(super) struct Changes {
+pub(super) struct TreeChanges {
     ring: VecDeque<Change>,
     need: Need,
     /// Latest time of any change.
-    latest: Moment,
+    latest: Micros,
     /// Latest time of our clock, and at which times of it how many changes had ever been received.
     received_ms: Millis,
     marks: VecDeque<(Millis, u64)>,
     /// Changes ever received.
     count: u64,
     /// Before this time the past is not known.
-    known_since: Moment,
+    known_since: Micros,
     /// The same for single workers, by index.
-    workers: PerWorker<Moment>,
+    workers: PerWorker<Micros>,
 }
 
-impl Changes {
+impl TreeChanges {
     /// A prompt was reported: from now on the past is needed.
     pub(super) fn need(&mut self) {
         self.begin(Need::Known);
@@ -117,7 +117,7 @@ impl Changes {
     }
 
     /// A record of `at` passes, on its way to `cluster`.
-    pub(super) fn see(&mut self, at: Moment, record: &Record<'_>, cluster: &Cluster) {
+    pub(super) fn observe(&mut self, at: Micros, record: &Record<'_>, cluster: &Cluster) {
         match record {
             Record::Stored { worker, parent, blocks } => {
                 self.latest = self.latest.max(at);
@@ -166,17 +166,17 @@ impl Changes {
     }
 
     /// Whether it is known what `worker` held at a time.
-    pub(super) fn knows(&self, worker: WorkerIx, at: Moment) -> bool {
+    pub(super) fn knows(&self, worker: WorkerIx, at: Micros) -> bool {
         at >= self.known_since && self.workers.get(worker).is_none_or(|&since| at >= since)
     }
 
     /// Changes after a time, in the order in which they were received.
-    pub(super) fn after(&self, at: Moment) -> impl Iterator<Item = &Change> {
+    pub(super) fn after(&self, at: Micros) -> impl Iterator<Item = &Change> {
         let first = self.ring.partition_point(|change| change.latest <= at);
         self.ring.range(first..).filter(move |change| change.at > at)
     }
 
-    fn removed(&mut self, at: Moment, worker: WorkerIx, block: BlockHash, tree: &Tree) {
+    fn removed(&mut self, at: Micros, worker: WorkerIx, block: BlockHash, tree: &Tree) {
         let slot = worker.slot();
         let Some(node) = tree.find(slot, block) else { return };
         let parent = match tree.parent(node) {
@@ -191,7 +191,7 @@ impl Changes {
 
     fn push(
         &mut self,
-        at: Moment,
+        at: Micros,
         worker: WorkerIx,
         was_held: bool,
         parent: Option<BlockHash>,
@@ -206,13 +206,13 @@ impl Changes {
         self.ring.push_back(Change { at, latest, worker, was_held, parent, block, tokens });
     }
 
-    fn unknown_before(&mut self, worker: WorkerIx, at: Moment) {
+    fn unknown_before(&mut self, worker: WorkerIx, at: Micros) {
         let since = self.workers.of(worker);
         *since = at.max(*since);
     }
 
     fn forget_old(&mut self) {
-        let kept = self.latest.minus_ms(KEPT_MS);
+        let retained = self.latest.minus_ms(KEPT_MS);
         // How many were received so long ago by our clock too. Where that is not known, publishers' clocks alone count.
         let is_old = |at: Millis| self.received_ms.since(at) > KEPT_MS;
         let old = match self.marks.front() {
@@ -227,7 +227,7 @@ impl Changes {
         };
         let first = self.count - self.ring.len() as u64;
         let mut old = old.saturating_sub(first);
-        while old > 0 && self.ring.front().is_some_and(|change| change.latest < kept) {
+        while old > 0 && self.ring.front().is_some_and(|change| change.latest < retained) {
             self.forget_oldest();
             old -= 1;
         }

@@ -10,12 +10,12 @@ use radixscope_state::tree::OverlapRule;
 /// Two workers, and a prompt whose blocks have the tokens 1, 2, 3 ….
 struct Scenario {
     cluster: Cluster,
-    changes: Changes,
+    changes: TreeChanges,
 }
 
 impl Scenario {
     fn new() -> Self {
-        let mut scene = Self { cluster: Cluster::default(), changes: Changes::default() };
+        let mut scene = Self { cluster: Cluster::default(), changes: TreeChanges::default() };
         scene.pass(0, Record::Source { source: SourceIx(0), name: "n".into(), kind: SourceKind::Nats });
         for w in 0..2 {
             let (id, name) = (Worker::new(100, w), || "dynamo".into());
@@ -25,7 +25,7 @@ impl Scenario {
     }
 
     fn pass(&mut self, ms: u64, record: Record<'_>) {
-        self.changes.see(Moment::of(Millis(ms)), &record, &self.cluster);
+        self.changes.observe(Micros::of(Millis(ms)), &record, &self.cluster);
         let seq = Seq(self.cluster.seq().0 + 1);
         self.cluster.fold(seq, &Entry { at_ms: Millis(ms), record });
     }
@@ -47,15 +47,15 @@ impl Scenario {
     fn at(&self, rule: OverlapRule, ms: u64) -> (u32, u32, u32) {
         let (mut past, mut out) = (Past::default(), Vec::new());
         let prompt: Vec<u64> = (1..=7).collect();
-        let (tree, moment) = (self.cluster.tree(PoolIx(0)), Moment::of(Millis(ms)));
-        past.look(&self.cluster, PoolIx(0), &self.changes, Prompt::Local(&prompt), Moment::default());
-        let depth = past.overlap(tree, rule, moment, &mut out);
+        let (tree, at) = (self.cluster.tree(PoolIx(0)), Micros::of(Millis(ms)));
+        past.load(&self.cluster, PoolIx(0), &self.changes, Prompt::Local(&prompt), Micros::default());
+        let depth = past.overlap(tree, rule, at, &mut out);
         let of = |w: usize| out.get(w).copied().unwrap_or(0);
         (of(0), of(1), depth)
     }
 
     fn knows(&self, worker: u16, ms: u64) -> bool {
-        self.changes.knows(WorkerIx(worker.into()), Moment::of(Millis(ms)))
+        self.changes.knows(WorkerIx(worker.into()), Micros::of(Millis(ms)))
     }
 }
 
@@ -119,8 +119,8 @@ fn a_chain_of_a_prompt_finds_blocks_that_the_tree_has_lost() {
     let mut chain = Vec::new();
     Prompt::Local(&local).chain(&mut chain);
     let (mut past, mut out) = (Past::default(), Vec::new());
-    past.look(&scene.cluster, PoolIx(0), &scene.changes, Prompt::Chain(&chain), Moment::default());
-    past.overlap(scene.cluster.tree(PoolIx(0)), PREFIX, Moment::of(Millis(19)), &mut out);
+    past.load(&scene.cluster, PoolIx(0), &scene.changes, Prompt::Chain(&chain), Micros::default());
+    past.overlap(scene.cluster.tree(PoolIx(0)), PREFIX, Micros::of(Millis(19)), &mut out);
     assert_eq!(out[0], 5);
 }
 
@@ -141,7 +141,7 @@ fn what_was_dropped_at_once_is_not_known_before() {
 }
 
 #[test]
-fn nothing_is_kept_until_a_prompt_is_told_and_the_past_begins_there() {
+fn nothing_is_kept_until_a_prompt_is_reported_and_the_past_begins_there() {
     let mut scene = Scenario::new();
     scene.stored(10, 0, 1, 3);
     assert!(scene.changes.ring.is_empty());
@@ -152,7 +152,7 @@ fn nothing_is_kept_until_a_prompt_is_told_and_the_past_begins_there() {
 }
 
 #[test]
-fn a_log_that_tells_no_prompt_costs_nothing_after_its_first_choice() {
+fn a_log_that_reports_no_prompt_costs_nothing_after_its_first_choice() {
     let mut scene = Scenario::new();
     scene.changes.expect();
     scene.stored(10, 0, 1, 3);
@@ -176,7 +176,7 @@ fn the_past_is_bounded_in_time_and_number_and_says_how_far_it_reaches() {
     scene.stored(20 + KEPT_MS, 0, 3, 3);
     assert_eq!((scene.changes.ring.len(), scene.knows(0, 9), scene.knows(0, 10)), (2, false, true));
     for n in 0..=MAX_CHANGES as u64 {
-        let at = Moment::of(Millis(30 + KEPT_MS + n / 1_000));
+        let at = Micros::of(Millis(30 + KEPT_MS + n / 1_000));
         scene.changes.push(at, WorkerIx(0), false, None, BlockHash(n), TokensHash(n));
     }
     assert_eq!(scene.changes.ring.len(), MAX_CHANGES);
@@ -290,9 +290,9 @@ proptest::proptest! {
         let mut out = Vec::new();
         for (at, then) in &shown {
             for (prompt, then) in PROMPTS.iter().zip(then) {
-                let moment = Moment::of(Millis(*at));
-                past.look(&scene.cluster, PoolIx(0), &scene.changes, Prompt::Local(prompt), Moment::default());
-                past.overlap(scene.cluster.tree(PoolIx(0)), rule, moment, &mut out);
+                let time = Micros::of(Millis(*at));
+                past.load(&scene.cluster, PoolIx(0), &scene.changes, Prompt::Local(prompt), Micros::default());
+                past.overlap(scene.cluster.tree(PoolIx(0)), rule, time, &mut out);
                 out.resize(3, 0);
                 for worker in (0..3_u16).filter(|&worker| scene.knows(worker, *at)) {
                     let all_known = (0..3).all(|worker| scene.knows(worker, *at));

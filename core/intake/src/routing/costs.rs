@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 
 use super::book::{Candidates, Computed, PromptHashes, Reconstruction, RequestBook, Slots, contradiction};
-use super::reconstruct::{AFTER_MS, Found, Report};
+use super::reconstruct::{AFTER_MS, Found, RouterReport};
 use radixscope_model::id::{DecisionId, Millis};
-use radixscope_model::moment::Moment;
+use radixscope_model::micros::Micros;
 use radixscope_model::record::{Decision, NotReconstructed, PathEnd};
 use radixscope_router::Formula;
 
@@ -25,11 +25,11 @@ const AGAIN_MS: u64 = 100;
 struct Open {
     since_ms: Millis,
     /// When the router decided.
-    at: Moment,
+    at: Micros,
     /// Whether all is reported that is reported at the time of a choice.
     is_whole: bool,
     /// Attempted when the publishers' clocks have come so far.
-    due: Moment,
+    due: Micros,
     attempts: u32,
     /// There is an outcome, but what it rests on may not have been received yet.
     is_early: bool,
@@ -39,7 +39,7 @@ struct Open {
 }
 
 impl Open {
-    fn new(since_ms: Millis, at: Moment, is_whole: bool) -> Self {
+    fn new(since_ms: Millis, at: Micros, is_whole: bool) -> Self {
         let due = at.plus_ms(AFTER_MS);
         Self { since_ms, at, is_whole, due, attempts: 0, is_early: false, last_ms: None }
     }
@@ -50,9 +50,9 @@ impl Open {
 pub(super) struct Costs {
     open: BTreeMap<DecisionId, Open>,
     /// Latest time that a publisher reported.
-    clock: Moment,
+    clock: Micros,
     /// Clock and time of the last look at all of them.
-    looked: (Moment, Millis),
+    looked: (Micros, Millis),
 }
 
 /// What an attempt gives.
@@ -61,7 +61,7 @@ pub(super) type Attempt = (Option<PathEnd>, Result<Found, NotReconstructed>);
 impl Costs {
     /// A publisher reported its time.
     #[inline]
-    pub(super) fn pass(&mut self, clock: Moment) {
+    pub(super) fn pass(&mut self, clock: Micros) {
         self.clock = self.clock.max(clock);
     }
 
@@ -77,13 +77,19 @@ impl Costs {
     }
 
     /// A part changed; `decision` is what is known of it.
-    pub(super) fn changed(&mut self, book: &RequestBook, decision: &Decision, report: Report, now: Millis) {
+    pub(super) fn changed(
+        &mut self,
+        book: &RequestBook,
+        decision: &Decision,
+        report: RouterReport,
+        now: Millis,
+    ) {
         let id = decision.id;
         let Some(part) = book.part(id).filter(|part| part.prompt.is_some()) else { return };
         let is_whole = is_whole(&part.slots);
         let outcome = part.slots.reconstruction.as_ref().map(|of| &of.outcome);
         // What is reported of the chosen worker is what was computed of it anyway.
-        let is_confirmed = |known: &Report| {
+        let is_confirmed = |known: &RouterReport| {
             known.differs_only_in_reports(&report)
                 && matches!(outcome, Some(Ok(computed)) if contradiction(computed, decision).is_none())
         };
@@ -100,7 +106,7 @@ impl Costs {
             }
             None => {}
         }
-        self.looked = (Moment::default(), Millis(0));
+        self.looked = (Micros::default(), Millis(0));
     }
 
     /// Other workers could have been chosen than it seemed: all that still have their prompts are computed once more.
@@ -109,15 +115,15 @@ impl Costs {
             let Some(report) = &part.computed_from else { continue };
             self.open.insert(part.id, Open::new(part.prompt_ms(), report.at, true));
         }
-        self.looked = (Moment::default(), Millis(0));
+        self.looked = (Micros::default(), Millis(0));
     }
 
     /// Tries every choice that is due at `now`. `attempt` computes its costs, for the reports that it gives too.
-    pub(super) fn settle(
+    pub(super) fn resolve_due(
         &mut self,
         now: Millis,
         book: &mut RequestBook,
-        mut attempt: impl FnMut(&RequestBook, DecisionId, bool) -> Option<(Report, Attempt)>,
+        mut attempt: impl FnMut(&RequestBook, DecisionId, bool) -> Option<(RouterReport, Attempt)>,
     ) {
         if self.looked == (self.clock, now) {
             return;
@@ -150,7 +156,7 @@ impl Costs {
             }
             // Events of a slower publisher may still come.
             open.attempts += 1;
-            open.due = if open.attempts == 1 { clock.plus_ms(AGAIN_MS) } else { Moment(u64::MAX) };
+            open.due = if open.attempts == 1 { clock.plus_ms(AGAIN_MS) } else { Micros(u64::MAX) };
             true
         });
     }
@@ -160,7 +166,7 @@ impl Costs {
 fn record(
     book: &mut RequestBook,
     id: DecisionId,
-    report: Report,
+    report: RouterReport,
     path: Option<PathEnd>,
     outcome: Result<Found, NotReconstructed>,
 ) {
@@ -202,13 +208,13 @@ pub(super) fn report(
     prompt: &PromptHashes,
     decision: &Decision,
     ignores_cache: bool,
-) -> Option<Report> {
+) -> Option<RouterReport> {
     let logged = slots.choice.map(|choice| choice.time);
     let time = logged.or(slots.sequence.as_ref().map(|of| of.time)).or(slots.dispatched.map(|of| of.time))?;
     let sequence = slots.sequence.as_ref();
     let by_message = || sequence.is_some_and(|of| of.isl_tokens.is_some()).then_some(Formula::A);
     let names_blocks = sequence.is_some_and(|of| of.full_blocks.is_some());
-    Some(Report {
+    Some(RouterReport {
         decision: decision.id,
         worker: decision.worker,
         at: time.at,

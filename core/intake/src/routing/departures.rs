@@ -137,27 +137,27 @@ impl Departures {
     }
 
     /// Whether the worker left, by the latest line about it.
-    pub(super) fn is_gone(&self, worker: WorkerIx, cluster: &Cluster) -> bool {
+    pub(super) fn has_left(&self, worker: WorkerIx, cluster: &Cluster) -> bool {
         let change = self.latest.get(&worker).filter(|change| change.is_new);
         change.map_or_else(
-            || cluster.worker(worker).is_some_and(|worker| worker.gone.is_some()),
+            || cluster.worker(worker).is_some_and(|worker| worker.departure.is_some()),
             |change| change.left,
         )
     }
 
     /// Whether the worker had left at a time, by what routers wrote until then. A log that is read late contains what happened
     /// since, too.
-    pub(super) fn was_gone(&self, worker: WorkerIx, at: Millis, cluster: &Cluster) -> bool {
+    pub(super) fn had_left(&self, worker: WorkerIx, at: Millis, cluster: &Cluster) -> bool {
         let history = self.history.get(&worker).map_or(&[][..], Vec::as_slice);
         let known = Millis(at.0 + WRITTEN_WITHIN_MS);
         let later = history.partition_point(|(written_ms, _)| *written_ms <= known);
         match (later.checked_sub(1).and_then(|last| history.get(last)), history.get(later)) {
             // It may have shown since that it is there.
-            (Some((_, true)), _) => self.is_gone(worker, cluster),
+            (Some((_, true)), _) => self.has_left(worker, cluster),
             (Some((_, false)), _) | (None, Some((_, true))) => false,
             // It was added later. Nothing else shows that it was there before.
             (None, Some((_, false))) => cluster.worker(worker).is_some_and(|worker| worker.first_ms > at),
-            (None, None) => self.is_gone(worker, cluster),
+            (None, None) => self.has_left(worker, cluster),
         }
     }
 
@@ -173,7 +173,7 @@ impl Departures {
         for (&worker, change) in self.latest.iter_mut().filter(|(_, change)| change.is_new) {
             change.is_new = false;
             let Some(state) = cluster.worker(worker) else { continue };
-            if now.since(change.written_ms) > FRESH_MS || state.gone.is_some() == change.left {
+            if now.since(change.written_ms) > FRESH_MS || state.departure.is_some() == change.left {
                 continue;
             }
             records.push(match change.left {
@@ -199,13 +199,13 @@ pub(crate) fn returns(entry: &Entry<'_>, cluster: &Cluster) -> Option<WorkerIx> 
         | Record::Sequence { worker, by_worker: true, .. } => worker,
         _ => return None,
     };
-    let gone = cluster.worker(worker)?.gone?;
-    (entry.at_ms.since(gone.at_ms) > LATE_MS).then_some(worker)
+    let departure = cluster.worker(worker)?.departure?;
+    (entry.at_ms.since(departure.at_ms) > LATE_MS).then_some(worker)
 }
 
 /// Whether a record says only what is known: that a worker left that has left, or that one is back that is there.
 pub(crate) fn is_known(record: &Record<'_>, cluster: &Cluster) -> bool {
-    let has_left = |worker| cluster.worker(worker).is_some_and(|state| state.gone.is_some());
+    let has_left = |worker| cluster.worker(worker).is_some_and(|state| state.departure.is_some());
     match record {
         Record::Left { worker, .. } => has_left(*worker),
         Record::Rejoined { worker } => !has_left(*worker),

@@ -75,18 +75,18 @@ impl InFlight {
     pub(super) fn flush(
         &mut self,
         at: Millis,
-        is_gone: impl Fn(WorkerIx) -> bool,
+        has_left: impl Fn(WorkerIx) -> bool,
         records: &mut Vec<Record<'static>>,
     ) {
         while self.order.front().is_some_and(|(begun, _)| at.since(*begun) > EXPIRE_MS) {
             self.forget_oldest();
         }
         let busy = self.workers.iter_mut().filter(|(_, of)| of.now > 0).map(|(worker, _)| worker);
-        let gone: Vec<WorkerIx> = busy.filter(|&worker| is_gone(worker)).collect();
-        if !gone.is_empty() {
+        let departed: Vec<WorkerIx> = busy.filter(|&worker| has_left(worker)).collect();
+        if !departed.is_empty() {
             let requests: Vec<DecisionId> = self.requests.keys().copied().collect();
             for request in requests {
-                self.stop(request, |worker| gone.contains(&worker));
+                self.stop(request, |worker| departed.contains(&worker));
             }
         }
         for (worker, of) in self.workers.iter_mut() {
@@ -137,9 +137,9 @@ mod tests {
             self.flush_without(at, None)
         }
 
-        fn flush_without(&mut self, at: u64, gone: Option<WorkerIx>) -> Vec<(u32, u32, u32)> {
+        fn flush_without(&mut self, at: u64, departed: Option<WorkerIx>) -> Vec<(u32, u32, u32)> {
             let mut records = Vec::new();
-            self.0.flush(Millis(at), |worker| gone == Some(worker), &mut records);
+            self.0.flush(Millis(at), |worker| departed == Some(worker), &mut records);
             let numbers = |record| match record {
                 Record::InFlight { worker, now, most } => (worker.0, now, most),
                 other => panic!("{other:?}"),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_told_when_they_change_with_the_most_at_once_in_between() {
+    fn numbers_are_reported_when_they_change_with_the_most_at_once_in_between() {
         let mut counts = RequestObservation::default();
         counts.begin(0, 1, W);
         counts.begin(0, 2, W);

@@ -11,7 +11,7 @@ use super::book::{
     OtherMode, PromptHashes, ReportTime, Routed, credit,
 };
 use super::unidentified::Log;
-use super::{Moment, Prompt, Routing, micros, role_sign};
+use super::{Micros, Prompt, Routing, micros, role_sign};
 use crate::ingest::{FRESH_MS, RequestObservation};
 use radixscope_dynamo::log_line::{
     self, LogEvent, LogRecord, RequestDone, RequestIds, RoutingInput, Selected, Terms,
@@ -206,7 +206,7 @@ impl Routing {
                 let open = self.lines.take_open(log, selected.ids.key());
                 if is_named_later(selected) {
                     let choice = ReadChoice { time, open, selected: Selected::to_owned(selected) };
-                    let released = self.unidentified.hold(log, worker, (time.at, time.read_ms), choice);
+                    let released = self.unidentified.push(log, worker, (time.at, time.read_ms), choice);
                     let released = released.map(|(worker, choice)| self.selected(choice, worker, cluster));
                     return released.and_then(|(_, sign)| sign).into_iter().collect();
                 }
@@ -549,7 +549,7 @@ struct LineTime {
     /// By the line, else when it was read.
     at_ms: Millis,
     /// The same, as fine as the line has it.
-    at: Moment,
+    at: Micros,
     decided_ms: Option<Millis>,
     read_ms: Millis,
 }
@@ -559,7 +559,7 @@ impl LineTime {
         let decided_ms = line.at_ms();
         let at_ms = decided_ms.unwrap_or(observed.at_ms);
         let at_us = line.at_us.and_then(|us| u64::try_from(us).ok());
-        let at = at_us.map_or_else(|| Moment::of(at_ms), Moment);
+        let at = at_us.map_or_else(|| Micros::of(at_ms), Micros);
         Self { at_ms, at, decided_ms, read_ms: observed.at_ms }
     }
 

@@ -57,7 +57,7 @@ use crate::ingest::{FRESH_MS, Published, RequestObservation, RequestSignal};
 use radixscope_dynamo::active_sequence::{ActiveSequence, AddRequest, RouterId, SequenceChange};
 use radixscope_dynamo::trace::RequestTrace;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
-use radixscope_model::moment::Moment;
+use radixscope_model::micros::Micros;
 use radixscope_model::record::{Decision, DecisionSource, Entry, Progress, Record, Role, RoleEvidence};
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
@@ -65,10 +65,10 @@ use radixscope_state::per_worker::PerWorker;
 use radixscope_state::requests::{ActiveSequences, Arrivals, Prompt};
 
 use book::{
-    CorrelationKey, HeldBlocks, HitRate, Length, Part, PartContext, PromptHashes, ReportTime, RequestBook,
-    Sequence, Steps, Trace,
+    CorrelationKey, HeldBlocks, HitRate, Length, PartContext, PromptHashes, ReportTime, RequestBook,
+    RequestPart, Sequence, Steps, Trace,
 };
-use changes::Changes;
+use changes::TreeChanges;
 use costs::Costs;
 use departures::Departures;
 pub(crate) use departures::{is_known, returns};
@@ -94,7 +94,7 @@ pub struct Routing {
     departures: Departures,
     in_flight: InFlight,
     reconstructor: Reconstructor,
-    changes: Changes,
+    changes: TreeChanges,
     /// Workers that a router reported to count load for.
     counted: PerWorker<bool>,
     /// Whether workers publish under their own ids, as they do up to Dynamo 1.2.
@@ -138,13 +138,13 @@ impl Routing {
         self.active.pass_received(observed.at_ms);
         let mut records = self.handle(observed, cluster);
         self.release_unidentified(observed.at_ms, cluster, &mut records);
-        self.settle_costs(observed.at_ms, cluster);
+        self.resolve_costs(observed.at_ms, cluster);
         records.append(&mut self.publish(observed.at_ms, cluster));
         records
     }
 
     /// A record passes on its way to `cluster`, with what its message reported of its publisher.
-    pub(crate) fn see(&mut self, entry: &Entry<'_>, by: Published, cluster: &Cluster) {
+    pub(crate) fn observe_record(&mut self, entry: &Entry<'_>, by: Published, cluster: &Cluster) {
         self.pass_time(by.at_ms, entry.at_ms);
         self.own_ids = by.is_own_id.unwrap_or(self.own_ids);
         // A worker that a log named first is in a pool without a name, until a message names it.
@@ -153,19 +153,19 @@ impl Routing {
         let published_ms = by.at_ms.filter(|at| is_plausible(*at, entry.at_ms));
         let at_ms = published_ms.unwrap_or(Millis(entry.at_ms.0.saturating_sub(self.delay_ms)));
         self.changes.pass_received(entry.at_ms);
-        self.changes.see(Moment::of(at_ms), &entry.record, cluster);
+        self.changes.observe(Micros::of(at_ms), &entry.record, cluster);
     }
 
     /// Gives what became known of decisions by the records that passed until `at_ms`.
-    pub(crate) fn settle(&mut self, at_ms: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
+    pub(crate) fn resolve_due(&mut self, at_ms: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
         if !self.costs.is_open() && !self.has_moved {
             return Vec::new();
         }
-        self.settle_costs(at_ms, cluster);
+        self.resolve_costs(at_ms, cluster);
         self.publish(at_ms, cluster)
     }
 
-    fn settle_costs(&mut self, at_ms: Millis, cluster: &Cluster) {
+    fn resolve_costs(&mut self, at_ms: Millis, cluster: &Cluster) {
         if std::mem::take(&mut self.has_moved) {
             self.book.move_parts(|worker| cluster.pool_of(worker));
             self.costs.reopen(&self.book);
@@ -174,7 +174,7 @@ impl Routing {
         let formula = if self.own_ids { Formula::B } else { Formula::E };
         let Self { book, costs, reconstructor, active, changes, departures, counted, lines, .. } = self;
         let ground = Ground { cluster, changes, active, counted };
-        costs.settle(at_ms, book, |book, id, is_final| {
+        costs.resolve_due(at_ms, book, |book, id, is_final| {
             let part = book.part(id)?;
             let prompt = part.prompt.as_ref()?;
             let context = context(book, part, lines, cluster);
@@ -185,7 +185,7 @@ impl Routing {
             let choice = WeighedChoice { report: &report, prompt: prompt.prompt(), settings };
             let decided_ms = report.at.millis();
             let outcome = reconstructor.weigh(ground, &choice, |worker| {
-                departures.was_gone(worker, decided_ms, cluster) || departures.is_out(worker, decided_ms)
+                departures.had_left(worker, decided_ms, cluster) || departures.is_out(worker, decided_ms)
             });
             let path = match &outcome {
                 Ok(found) => found.path,
@@ -262,7 +262,7 @@ impl Routing {
     fn pass_time(&mut self, published: Option<Millis>, received: Millis) {
         if let Some(published) = published.filter(|published| is_plausible(*published, received)) {
             self.delay_ms = received.since(published);
-            self.costs.pass(Moment::of(published));
+            self.costs.pass(Micros::of(published));
         }
     }
 
@@ -320,11 +320,11 @@ impl Routing {
         let mut records = Vec::new();
         self.release_unidentified(at_ms, cluster, &mut records);
         self.resolve_anew(cluster);
-        self.settle_costs(at_ms, cluster);
+        self.resolve_costs(at_ms, cluster);
         records.append(&mut self.publish(at_ms, cluster));
         records.append(&mut self.departures.flush(now_ms, cluster));
-        self.in_flight.flush(at_ms, |worker| self.departures.is_gone(worker, cluster), &mut records);
-        let ends = self.book.expire(at_ms, Moment::of(now_ms), |id| self.costs.waits(id));
+        self.in_flight.flush(at_ms, |worker| self.departures.has_left(worker, cluster), &mut records);
+        let ends = self.book.expire(at_ms, Micros::of(now_ms), |id| self.costs.waits(id));
         let counted = ends.into_iter().filter(|end| !end.is_query);
         records.extend(counted.map(|end| Record::Request(end.ended)));
         records
@@ -461,19 +461,19 @@ impl Routing {
     /// Where prefill and decode are apart, the message about decode names the prompt's blocks for the choice of the prefill worker
     /// too.
     fn share_prompt(&mut self, id: DecisionId, received_ms: Millis, cluster: &Cluster) {
-        let chain_of = |part: &Part| match &part.prompt {
+        let chain_of = |part: &RequestPart| match &part.prompt {
             Some(PromptHashes::Chain(chain)) if part.slots.sequence.is_some() => Some(chain.clone()),
             _ => None,
         };
         let is_without =
-            |part: &Part| part.slots.sequence.as_ref().is_some_and(|of| of.full_blocks.is_none());
+            |part: &RequestPart| part.slots.sequence.as_ref().is_some_and(|of| of.full_blocks.is_none());
         let (Some(one), Some(other)) = (self.book.part(id), self.book.other(id)) else { return };
         let shared = match (chain_of(one), chain_of(other)) {
             (Some(chain), None) if is_without(other) => (other, chain),
             (None, Some(chain)) if is_without(one) => (one, chain),
             _ => return,
         };
-        let (part, chain): (&Part, Arc<[u64]>) = shared;
+        let (part, chain): (&RequestPart, Arc<[u64]>) = shared;
         let (prefill, worker) = (part.id, part.worker);
         let tokens = part.slots.sequence.as_ref().and_then(|of| of.prefill_tokens);
         let held = self.held(tokens, &chain, worker, cluster);
@@ -527,7 +527,7 @@ impl Routing {
             (trace.request_received_ms.map(Millis), trace.event_time_ms.map(Millis));
         let at_ms = received_ms.or(ended_ms).unwrap_or(received_at);
         let overlap_blocks = isl_blocks.zip(share).map(|(isl, share)| (isl as f64 * share).round() as u64);
-        let time = ReportTime { at: Moment::of(at_ms), is_received: received_ms.or(ended_ms).is_none() };
+        let time = ReportTime { at: Micros::of(at_ms), is_received: received_ms.or(ended_ms).is_none() };
         let key = CorrelationKey {
             source: DecisionSource::RequestTrace,
             time,
@@ -571,7 +571,7 @@ impl Routing {
                 (responding, Trace { received_ms: None, overlap_blocks: None, progress, ..whole }),
             ],
         };
-        let ended = Moment::of(ended_ms.unwrap_or(received_at));
+        let ended = Micros::of(ended_ms.unwrap_or(received_at));
         for (id, slot) in slots {
             if let Some(part) = self.book.change(id) {
                 part.slots.trace.get_or_insert(slot);
@@ -594,14 +594,14 @@ impl Routing {
 
 /// When something was observed: by its publisher's clock if reported.
 fn time_of(observed: &RequestObservation<'_>) -> ReportTime {
-    let at = Moment::of(observed.published_ms.unwrap_or(observed.at_ms));
+    let at = Micros::of(observed.published_ms.unwrap_or(observed.at_ms));
     ReportTime { at, is_received: observed.published_ms.is_none() }
 }
 
 /// What the decision of a part depends on beside its own reports.
 fn context<'a>(
     book: &'a RequestBook,
-    part: &'a Part,
+    part: &'a RequestPart,
     lines: &Lines,
     cluster: &'a Cluster,
 ) -> PartContext<'a> {
@@ -627,8 +627,8 @@ fn context<'a>(
 
 /// The part of a request that its response comes from: where prefill and decode are apart, the choice among decode
 /// workers; else the first one.
-fn responding(parts: &[Part], cluster: &Cluster) -> Option<DecisionId> {
-    let role = |part: &&Part| cluster.role(part.pool).map(|(role, _)| role);
+fn responding(parts: &[RequestPart], cluster: &Cluster) -> Option<DecisionId> {
+    let role = |part: &&RequestPart| cluster.role(part.pool).map(|(role, _)| role);
     let decode = parts.iter().find(|part| role(part) == Some(Role::Decode));
     let other = || parts.iter().find(|part| role(part) != Some(Role::Prefill));
     decode.or_else(other).or(parts.first()).map(|part| part.id)

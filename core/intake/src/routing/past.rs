@@ -6,10 +6,10 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use super::changes::{Change, Changes};
+use super::changes::{Change, TreeChanges};
 use super::paths::path_end;
 use radixscope_model::id::{BlockHash, PoolIx, Slot, TokensHash};
-use radixscope_model::moment::Moment;
+use radixscope_model::micros::Micros;
 use radixscope_model::record::PathEnd;
 use radixscope_router::hash::chain_hash;
 use radixscope_state::cluster::Cluster;
@@ -44,14 +44,14 @@ pub(super) struct Past {
 }
 
 impl Past {
-    /// Looks at `prompt`, with what changed in the tree of `pool` after `since`.
-    pub(super) fn look(
+    /// Loads `prompt`, with what changed in the tree of `pool` after `since`.
+    pub(super) fn load(
         &mut self,
         cluster: &Cluster,
         pool: PoolIx,
-        changes: &Changes,
+        changes: &TreeChanges,
         prompt: Prompt<'_>,
-        since: Moment,
+        since: Micros,
     ) {
         let tree = cluster.tree(pool);
         let is_in_pool =
@@ -94,24 +94,18 @@ impl Past {
     }
 
     /// Times at which something changed along the prompt.
-    pub(super) fn times(&self) -> impl Iterator<Item = Moment> + '_ {
+    pub(super) fn times(&self) -> impl Iterator<Item = Micros> + '_ {
         self.changes.iter().map(|change| change.at)
     }
 
-    /// Overlap with every worker at `moment`, which must not be before the `since` of [`Past::look`], written to `out`
+    /// Overlap with every worker at a time, which must not be before the `since` of [`Past::load`], written to `out`
     /// by slot. Gives how many blocks of the prompt anybody held without a hole.
-    pub(super) fn overlap(
-        &mut self,
-        tree: &Tree,
-        rule: OverlapRule,
-        moment: Moment,
-        out: &mut Vec<u32>,
-    ) -> u32 {
+    pub(super) fn overlap(&mut self, tree: &Tree, rule: OverlapRule, at: Micros, out: &mut Vec<u32>) -> u32 {
         let Self { local, path, changes, names, before, affected, holders, corrections, .. } = self;
         before.clear();
         names.clear();
         affected.clear();
-        for change in changes.iter().filter(|change| change.at > moment) {
+        for change in changes.iter().filter(|change| change.at > at) {
             let place = (change.worker.slot(), change.parent, change.tokens);
             before.entry(place).or_insert((change.was_held, change.block));
             names.entry((change.parent, change.tokens)).or_insert(change.block);

@@ -6,12 +6,12 @@
 //! with the router's words, and in which its choice was the cheapest, is taken. Nothing else is fitted to them: where no
 //! such state is known, or an input is not, nothing is computed.
 
-use super::changes::Changes;
+use super::changes::TreeChanges;
 use super::past::Past;
 use radixscope_model::id::{DecisionId, TokensHash, WorkerIx};
-use radixscope_model::moment::Moment;
+use radixscope_model::micros::Micros;
 use radixscope_model::record::{Candidate, NotReconstructed, PathEnd, same_cost};
-use radixscope_router::cost::{self, Common, Load, Overlap, Request, WorkerInput};
+use radixscope_router::cost::{self, Common, Load, Overlap, RoutedRequest, WorkerInput};
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::{Cluster, TierBlocks, TierPaths, is_peer};
 use radixscope_state::per_worker::PerWorker;
@@ -26,19 +26,19 @@ const BEFORE_MS: u64 = 50;
 /// How long after a decision something may be reported that the router knew already: clocks of two machines, and words
 /// that are written after the deed.
 pub(super) const AFTER_MS: u64 = 20;
-/// Moments tried of each kind. Within the window more changes concern one prompt or its workers only under a load at
+/// Times tried of each kind. Within the window more changes concern one prompt or its workers only under a load at
 /// which neighbouring states hardly differ.
-const MAX_MOMENTS: usize = 16;
+const MAX_TIMES: usize = 16;
 /// Agreeing states whose whole field is worked out to find one in which the choice was the cheapest.
 const MAX_AGREEING: usize = 8;
 
 /// All that is reported of a choice, as far as its costs depend on it.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Report {
+pub(super) struct RouterReport {
     pub(super) decision: DecisionId,
     pub(super) worker: WorkerIx,
     /// When the router decided, by its clock.
-    pub(super) at: Moment,
+    pub(super) at: Micros,
     /// Whether its log gave that time.
     pub(super) is_logged: bool,
     pub(super) isl_tokens: Option<u64>,
@@ -56,7 +56,7 @@ pub(super) struct Report {
     pub(super) is_named: bool,
 }
 
-impl Report {
+impl RouterReport {
     /// Whether only what the router reported of the chosen worker is different.
     pub(super) fn differs_only_in_reports(&self, other: &Self) -> bool {
         let Self { overlap_blocks, logit, .. } = *other;
@@ -67,7 +67,7 @@ impl Report {
 /// A choice to be weighed again.
 #[derive(Clone, Copy)]
 pub(super) struct WeighedChoice<'a> {
-    pub(super) report: &'a Report,
+    pub(super) report: &'a RouterReport,
     pub(super) prompt: Prompt<'a>,
     /// What the router runs with.
     pub(super) settings: RouterSettings,
@@ -77,7 +77,7 @@ pub(super) struct WeighedChoice<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Ground<'a> {
     pub(super) cluster: &'a Cluster,
-    pub(super) changes: &'a Changes,
+    pub(super) changes: &'a TreeChanges,
     pub(super) active: &'a ActiveSequences,
     /// Workers that a router reported to count load for.
     pub(super) counted: &'a PerWorker<bool>,
@@ -101,22 +101,22 @@ pub(super) struct Reconstructor {
     overlaps: Vec<u32>,
     workers: Vec<WorkerIx>,
     inputs: Vec<WorkerInput>,
-    /// Moments tried, of the tree and of the loads.
-    states: Vec<Moment>,
-    moments: Vec<Moment>,
+    /// Times tried, of the tree and of the loads.
+    tree_times: Vec<Micros>,
+    load_times: Vec<Micros>,
 }
 
 impl WeighedChoice<'_> {
-    /// Loads at `moment`, as far as the order of choices does not tell more.
-    fn when(&self, moment: Moment) -> LoadTime {
-        LoadTime { moment, decided: self.report.at, is_logged: self.report.is_logged }
+    /// Loads at that time, as far as the order of choices does not tell more.
+    fn when(&self, at: Micros) -> LoadTime {
+        LoadTime { at, decided: self.report.at, is_logged: self.report.is_logged }
     }
 }
 
 impl Ground<'_> {
     /// Whether loads and what these workers held are known at a time.
-    fn knows(&self, moment: Moment, workers: &[WorkerIx]) -> bool {
-        self.active.knows(moment) && workers.iter().all(|&worker| self.changes.knows(worker, moment))
+    fn knows(&self, at: Micros, workers: &[WorkerIx]) -> bool {
+        self.active.knows(at) && workers.iter().all(|&worker| self.changes.knows(worker, at))
     }
 
     fn counts(&self, worker: WorkerIx) -> bool {
@@ -136,7 +136,7 @@ impl Reconstructor {
         prompt.local_in(cluster.trees_in(pool), &mut self.local);
         cluster.tree(pool).overlap(OverlapRule::Prefix, self.local.iter().copied(), &mut self.overlaps);
         let device = self.overlaps.get(worker.slot().at()).copied().unwrap_or(0);
-        self.tiers.look(cluster, pool, &self.local);
+        self.tiers.follow(cluster, pool, &self.local);
         (device, self.tiers.beyond(cluster, pool, worker, device))
     }
 
@@ -158,27 +158,27 @@ impl Reconstructor {
         &mut self,
         ground: Ground<'_>,
         choice: &WeighedChoice<'_>,
-        gone: impl Fn(WorkerIx) -> bool,
+        departed: impl Fn(WorkerIx) -> bool,
     ) -> Result<Found, NotReconstructed> {
         let lengths = (choice.report.isl_tokens, choice.report.block_size_tokens);
         let (Some(isl_tokens), Some(block_size)) = lengths else {
             return Err(NotReconstructed::BlockSize);
         };
-        let request = Request::new(isl_tokens, block_size);
+        let request = RoutedRequest::new(isl_tokens, block_size);
         let Ground { cluster, changes, active, .. } = ground;
         let like = cluster.workers().get(choice.report.worker).ok_or(NotReconstructed::State)?;
         self.workers.clear();
         let peers = cluster.workers().indexed().filter(|(_, worker)| is_peer(cluster, worker, like));
         let peers = peers.take(MAX_CANDIDATES).map(|(ix, _)| ix);
-        self.workers.extend(peers.filter(|&worker| worker == choice.report.worker || !gone(worker)));
+        self.workers.extend(peers.filter(|&worker| worker == choice.report.worker || !departed(worker)));
         if !ground.knows(choice.report.at, &self.workers) {
             return Err(NotReconstructed::State);
         }
         choice.prompt.chain(&mut self.chain);
         let (from, to) = (choice.report.at.minus_ms(BEFORE_MS), choice.report.at.plus_ms(AFTER_MS));
         let pool = like.pool;
-        self.past.look(cluster, pool, changes, choice.prompt, from.before());
-        self.tiers.look(cluster, pool, self.past.prompt());
+        self.past.load(cluster, pool, changes, choice.prompt, from.before());
+        self.tiers.follow(cluster, pool, self.past.prompt());
         let tree = cluster.tree_of(choice.report.worker);
         let rule_of = rule(choice.settings.formula);
         if !choice.report.is_named
@@ -186,9 +186,13 @@ impl Reconstructor {
         {
             return Err(NotReconstructed::Prompt);
         }
-        nearest(&mut self.states, choice.report.at, self.past.times().filter(|at| (from..=to).contains(at)));
-        nearest(&mut self.moments, choice.report.at, active.times(from, to, choice.report.is_logged));
-        self.moments.retain(|&moment| active.knows(moment));
+        nearest(
+            &mut self.tree_times,
+            choice.report.at,
+            self.past.times().filter(|at| (from..=to).contains(at)),
+        );
+        nearest(&mut self.load_times, choice.report.at, active.times(from, to, choice.report.is_logged));
+        self.load_times.retain(|&at| active.knows(at));
         let is_listed = |&worker: &WorkerIx| {
             let past = active.load_at(worker, choice.when(choice.report.at), choice.report.decision, &[]);
             past.was_used || ground.counts(worker)
@@ -211,21 +215,20 @@ impl Reconstructor {
         &mut self,
         ground: Ground<'_>,
         choice: &WeighedChoice<'_>,
-        request: &Request,
+        request: &RoutedRequest,
         are_listed: bool,
     ) -> Result<Found, NotReconstructed> {
         let Ground { cluster, active, .. } = ground;
         let tree = cluster.tree_of(choice.report.worker);
         let (mut held_so, mut is_uncertain, mut tried) = (false, false, 0);
         let mut last: Vec<u32> = Vec::new();
-        let load_at = |worker, moment, chain: &[u64]| {
-            active.load_at(worker, choice.when(moment), choice.report.decision, chain)
+        let load_at = |worker, at, chain: &[u64]| {
+            active.load_at(worker, choice.when(at), choice.report.decision, chain)
         };
-        let loads =
-            self.moments.iter().map(|&moment| (moment, load_at(choice.report.worker, moment, &self.chain)));
-        let loads: Vec<(Moment, PastLoad)> = loads.collect();
-        for n in 0..self.states.len() {
-            let state = self.states[n];
+        let loads = self.load_times.iter().map(|&at| (at, load_at(choice.report.worker, at, &self.chain)));
+        let loads: Vec<(Micros, PastLoad)> = loads.collect();
+        for n in 0..self.tree_times.len() {
+            let state = self.tree_times[n];
             if !ground.knows(state, &self.workers) {
                 continue;
             }
@@ -235,12 +238,12 @@ impl Reconstructor {
                 continue;
             }
             held_so = true;
-            // Neighbouring moments often show the same.
+            // Neighbouring times often show the same.
             if n > 0 && last == self.overlaps {
                 continue;
             }
             last.clone_from(&self.overlaps);
-            for &(moment, chosens) in &loads {
+            for &(at, chosens) in &loads {
                 if tried == MAX_AGREEING {
                     break;
                 }
@@ -259,7 +262,7 @@ impl Reconstructor {
                 let mut is_sure = true;
                 for ix in 0..self.workers.len() {
                     let worker = self.workers[ix];
-                    let load = load_at(worker, moment, &self.chain);
+                    let load = load_at(worker, at, &self.chain);
                     is_sure &= !load.is_uncertain;
                     self.inputs.push(self.input(ground, choice, worker, state, (load, are_listed)));
                 }
@@ -292,7 +295,7 @@ impl Reconstructor {
         ground: Ground<'_>,
         choice: &WeighedChoice<'_>,
         worker: WorkerIx,
-        state: Moment,
+        state: Micros,
         (past, are_listed): (PastLoad, bool),
     ) -> WorkerInput {
         let overlap_blocks = self.overlaps.get(worker.slot().at()).copied().unwrap_or(0);
@@ -333,19 +336,19 @@ impl Reconstructor {
 }
 
 /// The decision's own time and those of changes around it, each as what had happened until then: nearest first.
-fn nearest(moments: &mut Vec<Moment>, at: Moment, changes: impl Iterator<Item = Moment>) {
-    moments.clear();
+fn nearest(times: &mut Vec<Micros>, at: Micros, changes: impl Iterator<Item = Micros>) {
+    times.clear();
     // What changed before may not have reached the router, what changed after may have.
-    moments.extend(changes.map(|change| if change <= at { change.before() } else { change }));
-    moments.push(at);
-    moments.sort_unstable_by_key(|moment| (moment.apart(at), *moment));
-    moments.dedup();
-    moments.truncate(MAX_MOMENTS);
+    times.extend(changes.map(|change| if change <= at { change.before() } else { change }));
+    times.push(at);
+    times.sort_unstable_by_key(|time| (time.apart(at), *time));
+    times.dedup();
+    times.truncate(MAX_TIMES);
 }
 
 fn weighed(
     choice: &WeighedChoice<'_>,
-    request: &Request,
+    request: &RoutedRequest,
     workers: &[WorkerIx],
     inputs: &[WorkerInput],
 ) -> Vec<Candidate> {
@@ -370,12 +373,12 @@ fn rule(formula: Formula) -> OverlapRule {
     }
 }
 
-/// [`tree_size_blocks`] at a moment.
-fn tree_size_at(ground: Ground<'_>, worker: WorkerIx, overlap_blocks: u32, moment: Moment) -> u64 {
+/// [`tree_size_blocks`] at a time.
+fn tree_size_at(ground: Ground<'_>, worker: WorkerIx, overlap_blocks: u32, at: Micros) -> u64 {
     if overlap_blocks == 0 {
         return 0;
     }
-    let changes = ground.changes.after(moment).filter(|change| change.worker == worker);
+    let changes = ground.changes.after(at).filter(|change| change.worker == worker);
     let more: i64 = changes.map(|change| if change.was_held { 1 } else { -1 }).sum();
     ground.cluster.blocks(worker).unwrap_or(0).saturating_add_signed(more)
 }

@@ -139,7 +139,7 @@ fn requests_that_run_load_their_worker_until_first_token_and_end() {
 }
 
 #[test]
-fn later_versions_tell_lengths_only_in_a_roundabout_way() {
+fn later_versions_report_lengths_only_in_a_roundabout_way() {
     let mut scenario = Scenario::new();
     scenario.fold(Record::ModelCard {
         worker: WorkerIx(0),
@@ -362,7 +362,7 @@ const SELECTED: &str = "target: Selected worker router_mode=\"kv\" request_id=\"
      dp_rank=0 logit=8.375 host_pinned_blocks=3 disk_blocks=0";
 
 #[test]
-fn the_log_tells_what_of_the_tokens_to_prefill_lower_tiers_took_off() {
+fn the_log_reports_what_of_the_tokens_to_prefill_lower_tiers_took_off() {
     let mut scenario = partly_in_host_memory();
     assert_eq!(scenario.latest().decision.isl_tokens, Some(118), "by what the trees hold now");
     scenario.log(SELECTED);
@@ -373,7 +373,7 @@ fn the_log_tells_what_of_the_tokens_to_prefill_lower_tiers_took_off() {
 }
 
 #[test]
-fn what_lay_below_the_device_of_the_chosen_worker_is_as_the_log_tells_it() {
+fn what_lay_below_the_device_of_the_chosen_worker_is_as_the_log_reports_it() {
     let mut scenario = Scenario::new();
     scenario.card();
     let (parent, tokens_hash) = (Some(BlockHash(503)), TokensHash(74));
@@ -537,7 +537,7 @@ fn costs_of_two_requests_whose_lines_mix_are_kept_apart() {
 }
 
 #[test]
-fn the_path_of_a_prompt_is_known_also_where_the_router_told_all_costs_itself() {
+fn the_path_of_a_prompt_is_known_also_where_the_router_reported_all_costs_itself() {
     let mut scenario = Scenario::new();
     scenario.at = 1_795_198_014_428;
     let hashes = "1, 2, 3, 4, 5, 6, 7";

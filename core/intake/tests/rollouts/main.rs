@@ -11,7 +11,7 @@ use rollout::{MIDNIGHT_MS, RETAINED, Rollouts, Size, heap_bytes_after, is_bounde
 
 impl Rollouts {
     fn log(&mut self, line: String) {
-        self.take(Payload::LogLine { log: "frontend".into(), line: line.into() });
+        self.handle(Payload::LogLine { log: "frontend".into(), line: line.into() });
     }
 
     /// A frontend's log weighs three workers and chooses the last one.
@@ -42,7 +42,11 @@ impl Rollouts {
         let cluster = &self.both.near;
         let ix = cluster.worker_ix(worker).unwrap_or_else(|| panic!("{worker:?} is not shown"));
         let state = cluster.worker(ix).unwrap();
-        assert_eq!((state.gone, state.stored_total, cluster.blocks(ix)), (None, 2, Some(2)), "{worker:?}");
+        assert_eq!(
+            (state.departure, state.stored_total, cluster.blocks(ix)),
+            (None, 2, Some(2)),
+            "{worker:?}"
+        );
         assert_eq!(cluster.decisions().totals_of(ix).count, chosen, "{worker:?}");
     }
 
@@ -185,5 +189,5 @@ fn departed_workers_stay_visible_as_long_as_there_is_room() {
         rollouts.flush();
     }
     let shown = rollouts.both.near.workers();
-    assert_eq!(shown.iter().filter(|worker| worker.gone.is_some()).count(), 32);
+    assert_eq!(shown.iter().filter(|worker| worker.departure.is_some()).count(), 32);
 }

@@ -49,9 +49,9 @@ impl Rollouts {
         Self { intake, both, source, at: MIDNIGHT_MS, decided: Vec::new() }
     }
 
-    pub(crate) fn take(&mut self, payload: Payload) {
+    pub(crate) fn handle(&mut self, payload: Payload) {
         let received = Received { source: self.source, at_ms: Millis(self.at), payload };
-        self.intake.take(&received, &mut self.both);
+        self.intake.handle(&received, &mut self.both);
     }
 
     /// Two blocks: one that all hold, and one of its own.
@@ -65,13 +65,13 @@ impl Rollouts {
         let message = json!({"worker_id": worker.id.0, "event": event}).to_string();
         let subject = "namespace-dynamo-component-backend-kv-events.kv-events";
         let payload = NatsSubjects::default().publication(subject, None, message.into()).unwrap();
-        self.take(payload);
+        self.handle(payload);
     }
 
     pub(crate) fn listed(&mut self, ids: impl Iterator<Item = u64>) {
         let instance = |id| json!({"component": "backend", "endpoint": "generate", "namespace": "dynamo", "instance_id": id});
         let list = json!({"status": "healthy", "instances": ids.map(instance).collect::<Vec<_>>()});
-        self.take(Payload::Health { frontend: "frontend".into(), answer: list.to_string().into() });
+        self.handle(Payload::Health { frontend: "frontend".into(), response: list.to_string().into() });
     }
 
     pub(crate) fn flush(&mut self) {
@@ -110,7 +110,7 @@ pub(crate) fn is_bounded(rollouts: &Rollouts, live: usize) {
 
 /// Rolls out without decisions until so many workers were there; gives the bytes of heap of both states and the intake.
 pub(crate) fn heap_bytes_after(workers: u64, Size { processes, ranks }: Size) -> i64 {
-    let mut kept = None;
+    let mut retained = None;
     let used = allocation_counter::measure(|| {
         let mut rollouts = Rollouts::new(usize::MAX);
         for rollout in 0..workers / (processes * u64::from(ranks)) {
@@ -124,8 +124,8 @@ pub(crate) fn heap_bytes_after(workers: u64, Size { processes, ranks }: Size) ->
             rollouts.listed(ids);
             rollouts.flush();
         }
-        kept = Some(rollouts);
+        retained = Some(rollouts);
     });
-    is_bounded(&kept.unwrap(), processes as usize * ranks as usize);
+    is_bounded(&retained.unwrap(), processes as usize * ranks as usize);
     used.bytes_current
 }

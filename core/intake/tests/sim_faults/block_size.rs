@@ -38,10 +38,10 @@ fn an_engine_with_longer_blocks_publishes_empty_stores_and_real_removals() {
     assert_eq!(unknown as u64, seen.sum(|w| w.unknown_parents_total));
     assert!(unknown > stores as usize / 2 && unknown < stores as usize);
     assert_eq!(seen.count_lines_of("frontend", UNKNOWN_BLOCK) as u64, removed);
-    let words = "WARN dynamo_llm::kv_router::publisher: Block not published. Block size must be 16 tokens to be \
+    let text = "WARN dynamo_llm::kv_router::publisher: Block not published. Block size must be 16 tokens to be \
                  published. Block size is: 32";
     for worker in ["worker-1", "worker-2", "worker-3"] {
-        assert_eq!(seen.count_lines_of(worker, words), 3);
+        assert_eq!(seen.count_lines_of(worker, text), 3);
     }
     assert!((0..3).all(|w| seen.worker(w).capacity_blocks == Some(600)), "as its engine counts them");
 }

@@ -54,15 +54,15 @@ fn engines_with_seeds_of_their_own_differ_in_hashes_and_still_match() {
     let (seen, healthy) = (with(Fault::HashSeed, 60), run(small(None), 60));
     assert_eq!(seen.overlap(), healthy.overlap());
     assert_eq!(seen.sum(|w| w.unknown_parents_total + w.unknown_removed_total), 0);
-    let words = "WARN dynamo_llm::kv_router::indexer: block_hash mismatch: sequence hashes should be uniform across \
+    let text = "WARN dynamo_llm::kv_router::indexer: block_hash mismatch: sequence hashes should be uniform across \
                  workers expected=ExternalSequenceBlockHash(";
-    let differing = seen.count_lines_of("frontend", words);
+    let differing = seen.count_lines_of("frontend", text);
     assert!(differing > 300);
     assert_eq!(seen.complaints(), differing);
     assert!(
         seen.lines
             .iter()
-            .filter(|(_, l)| l.contains(words))
+            .filter(|(_, l)| l.contains(text))
             .all(|(_, l)| l.contains(") actual=Some(ExternalSequenceBlockHash("))
     );
 }
@@ -93,7 +93,7 @@ fn stores_that_an_engine_keeps_to_itself_leave_their_children_without_a_parent()
 }
 
 #[test]
-fn removals_of_blocks_never_stored_are_told_by_the_router() {
+fn removals_of_blocks_never_stored_are_reported_by_the_router() {
     let (seen, healthy) = (with(Fault::UnknownRemovals, 60), run(small(None), 60));
     let unknown = seen.sum(|w| w.unknown_removed_total);
     assert!(unknown > 50);

@@ -5,9 +5,9 @@ use radixscope_sim::Fault;
 use crate::observer::{START, Seen, later};
 
 /// The lines of the frontend's log after the one that has `words` in it.
-fn lines_after<'s>(seen: &'s Seen, words: &str) -> Vec<&'s str> {
+fn lines_after<'s>(seen: &'s Seen, text: &str) -> Vec<&'s str> {
     let lines = seen.lines.iter().filter(|(log, _)| log == "frontend").map(|(_, line)| line.as_str());
-    lines.skip_while(|line| !line.contains(words)).skip(1).collect()
+    lines.skip_while(|line| !line.contains(text)).skip(1).collect()
 }
 
 fn removed(seen: &Seen) -> String {
@@ -35,9 +35,9 @@ fn a_killed_worker_falls_silent_and_leaves_after_its_lease() {
     let refused = seen.count_lines("Failed to generate completions: Connection refused (os error 111)");
     assert_eq!((disconnected + refused) as u64, report.failed_total);
     assert_eq!(seen.count_lines(&removed(&seen)), 1);
-    let words = format!("Removing worker WorkerWithDpRank {{ worker_id: {id}, dp_rank: 0 }}");
-    assert_eq!(seen.count_lines(&words), 1);
-    let after = lines_after(&seen, &words);
+    let text = format!("Removing worker WorkerWithDpRank {{ worker_id: {id}, dp_rank: 0 }}");
+    assert_eq!(seen.count_lines(&text), 1);
+    let after = lines_after(&seen, &text);
     assert!(after.iter().filter(|line| line.contains("Selected worker")).count() > 50);
     assert!(after.iter().all(|line| !line.contains(&format!("worker_id={id} "))));
     let in_flight = seen.value("frontend", "dynamo_frontend_inflight_requests");

@@ -26,7 +26,7 @@ fn a_healthy_cluster_complains_of_nothing() {
 }
 
 #[test]
-fn names_are_told_apart_and_serialised_alike() {
+fn names_are_distinguished_and_serialised_alike() {
     let mut names: Vec<&str> = Fault::ALL.iter().map(|fault| fault.name()).collect();
     for fault in Fault::ALL {
         assert_eq!(serde_json::to_value(fault).expect("a name"), fault.name());

@@ -25,8 +25,8 @@ pub(crate) fn small(fault: Option<FaultPlan>) -> Config {
             turns: (2, 4),
             message_tokens: (20, 80),
             pasted_tokens: (300, 900),
-            answer_tokens: (80, 150),
-            short_answer_tokens: (1, 80),
+            output_tokens: (80, 150),
+            short_output_tokens: (1, 80),
             ..Workload::default()
         },
         fault,
@@ -63,7 +63,7 @@ pub(crate) fn run(config: Config, seconds: u64) -> Seen {
                 Channel::Discovery => {}
             }
             let received = Received { source, at_ms: m.at_ms, payload: simulated.payload(&m) };
-            intake.take(&received, &mut cluster);
+            intake.handle(&received, &mut cluster);
         });
         intake.flush(until, &mut cluster);
     }
@@ -82,13 +82,13 @@ pub(crate) fn later(fault: Fault, after_s: u64, seconds: u64) -> Seen {
 
 impl Seen {
     /// How many lines of logs have `words` in them.
-    pub(crate) fn count_lines(&self, words: &str) -> usize {
-        self.lines.iter().filter(|(_, line)| line.contains(words)).count()
+    pub(crate) fn count_lines(&self, text: &str) -> usize {
+        self.lines.iter().filter(|(_, line)| line.contains(text)).count()
     }
 
-    /// Whether a line of the log of `who` has `words` in it.
-    pub(crate) fn count_lines_of(&self, who: &str, words: &str) -> usize {
-        self.lines.iter().filter(|(log, line)| log == who && line.contains(words)).count()
+    /// Whether a line of the log of `who` has `text` in it.
+    pub(crate) fn count_lines_of(&self, who: &str, text: &str) -> usize {
+        self.lines.iter().filter(|(log, line)| log == who && line.contains(text)).count()
     }
 
     /// Lines that are no decision's.
@@ -125,7 +125,7 @@ impl Seen {
         self.simulation.report().summary(START, Millis(u64::MAX)).hit_rate
     }
 
-    /// Value of a series in the last answer of a process; 0 if there is none.
+    /// Value of a series in the last response of a process; 0 if there is none.
     pub(crate) fn value(&self, process: &str, series: &str) -> f64 {
         let (_, text) = &self.scraped[process];
         let line = text.lines().find(|line| line.starts_with(series));

@@ -57,7 +57,7 @@ pub enum QueryState {
     Dump,
     /// A query for lost events runs.
     Range,
-    /// The answer was applied. Events that it already holds may still arrive, so blocks that are removed and not held, and
+    /// The response was applied. Events that it already holds may still arrive, so blocks that are removed and not held, and
     /// parents that are not held, are nothing to count.
     Joining,
     /// The last query brought nothing.
@@ -67,7 +67,7 @@ pub enum QueryState {
     },
 }
 
-/// What a worker's answer was compared with: the tree as it was kept from events. All are counts of blocks.
+/// What a worker's response was compared with: the tree as it was kept from events. All are counts of blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Divergence {
     /// The worker holds them; the tree had them not, or elsewhere.

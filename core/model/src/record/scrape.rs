@@ -165,7 +165,7 @@ pub enum HistogramKind {
     /// Prompt lengths, tokens. Each prompt once: a router's own series of the decode phase (1.6) is left out, which repeats
     /// that of the prefill phase.
     InputTokens,
-    /// Answer lengths, tokens.
+    /// Output lengths, tokens.
     OutputTokens,
     /// Prompt tokens that the engine had in its cache, by its own word, tokens.
     CachedTokens,

@@ -44,8 +44,8 @@ impl Config {
                     starters: 400,
                     wave_percent: 0,
                     starter_tokens: (12_000, 14_000),
-                    answer_tokens: (120, 200),
-                    short_answer_tokens: (60, 120),
+                    output_tokens: (120, 200),
+                    short_output_tokens: (60, 120),
                     ..real.workload
                 };
             }

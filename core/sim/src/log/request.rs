@@ -27,7 +27,7 @@ pub(crate) struct LogContext<'a> {
 
 /// How a request ended in a pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum LoggedOutcome {
     Success,
     /// The stream of its response broke.
     Disconnected,
@@ -94,25 +94,27 @@ impl Log {
         &mut self,
         about: LogContext<'_>,
         (worker_id, overlap_blocks): (u64, u32),
-        outcome: Outcome,
+        outcome: LoggedOutcome,
         out: WireOut<'_>,
     ) {
         let (http_id, id, model, phase) =
             (http_id(about.request_id), about.request_id, self.model, self.phase);
         let (level, done, ended) = match outcome {
-            Outcome::Success => (Level::Info, "completed", "request.outcome=\"success\""),
-            Outcome::Disconnected => {
+            LoggedOutcome::Success => (Level::Info, "completed", "request.outcome=\"success\""),
+            LoggedOutcome::Disconnected => {
                 (Level::Warn, "failed", "request.outcome=\"worker_disconnected\" error.type=\"disconnected\"")
             }
-            Outcome::CannotConnect => {
+            LoggedOutcome::CannotConnect => {
                 (Level::Warn, "failed", "request.outcome=\"connection_failed\" error.type=\"cannot_connect\"")
             }
         };
         let migration = if self.role == Role::Prefill { "" } else { " migration.tokens_completed=0" };
         let status = match outcome {
-            Outcome::Success => "",
-            Outcome::Disconnected => " otel.status_code=\"error\" otel.status_description=\"disconnected\"",
-            Outcome::CannotConnect => {
+            LoggedOutcome::Success => "",
+            LoggedOutcome::Disconnected => {
+                " otel.status_code=\"error\" otel.status_description=\"disconnected\""
+            }
+            LoggedOutcome::CannotConnect => {
                 " otel.status_code=\"error\" otel.status_description=\"cannot_connect\""
             }
         };
@@ -147,22 +149,22 @@ impl Log {
         &mut self,
         about: LogContext<'_>,
         worker_id: u64,
-        outcome: Outcome,
+        outcome: LoggedOutcome,
         out: WireOut<'_>,
     ) {
         let (http_id, model) = (http_id(about.request_id), self.model);
         let span = format!("{SPAN} request_id={http_id} model=\"{model}\"");
         let reason = match outcome {
-            Outcome::Success => return,
-            Outcome::Disconnected => "disconnected",
-            Outcome::CannotConnect => "cannot_connect",
+            LoggedOutcome::Success => return,
+            LoggedOutcome::Disconnected => "disconnected",
+            LoggedOutcome::CannotConnect => "cannot_connect",
         };
         let exhausted = format_args!(
             "migration retries exhausted request.attempt=0 migration.is_retry=true migration.reason=\"{reason}\" \
              migration.from_worker_id={worker_id} migration.tokens_completed=0 {span}"
         );
         self.write_about(about, (Level::Warn, "http-request: request_span"), exhausted, out);
-        if outcome == Outcome::Disconnected {
+        if outcome == LoggedOutcome::Disconnected {
             const MIGRATION: &str = "http-request: dynamo_llm::migration";
             let ended = format_args!(
                 "Stream disconnected, recreating stream error=Unavailable: Stream ended before generation completed \

@@ -63,8 +63,10 @@ fn the_ends_of_a_request_read_as_those_of_a_real_frontend() {
             .replace(recorded_http_id, &http_id(ABOUT.request_id))
     }
     let end = |at, worker| {
-        lines(Topology::Disaggregated, at, |log, out| log.routed(ABOUT, (worker, 0), Outcome::Success, out))
-            .remove(0)
+        lines(Topology::Disaggregated, at, |log, out| {
+            log.routed(ABOUT, (worker, 0), LoggedOutcome::Success, out)
+        })
+        .remove(0)
     };
     let recorded = "2026-11-21T20:49:06.914653Z  INFO http-request:kv_router.route_request: request_span: route request completed request.outcome=\"success\" method=POST uri=/v1/chat/completions version=HTTP/1.1 request_id=6810c752-a0ca-421f-9cd2-8e019f3ab299 model=\"models/tiny-llama\" otel.kind=\"client\" request_id=0fa7cfa0-0731-4f3d-8cdb-2c7c2d2ce227 dp_rank=0 overlap_blocks=0 phase=Prefill worker_id=7668682385827896070 request.attempt=0 migration.is_retry=false request.outcome=\"success\"";
     assert_eq!(end(0, 7668682385827896070), here(recorded, "6810c752-a0ca-421f-9cd2-8e019f3ab299"));
@@ -89,7 +91,7 @@ fn the_ends_of_a_request_read_as_those_of_a_real_frontend() {
 #[test]
 fn a_lost_request_reads_as_one_of_a_real_frontend() {
     let written = lines(Topology::TwoModels, 0, |log, out| {
-        log.routed(ABOUT, (7668682385939503622, 237), Outcome::Disconnected, out);
+        log.routed(ABOUT, (7668682385939503622, 237), LoggedOutcome::Disconnected, out);
     });
     assert!(written[0].contains(" WARN http-request:kv_router.route_request: request_span: route request failed request.outcome=\"worker_disconnected\" error.type=\"disconnected\" method=POST"));
     assert!(written[0].ends_with("overlap_blocks=237 phase=Aggregated worker_id=7668682385939503622 request.attempt=0 migration.is_retry=false migration.tokens_completed=0 request.outcome=\"worker_disconnected\" error.type=\"disconnected\" otel.status_code=\"error\" otel.status_description=\"disconnected\""));

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::super::shape;
 use super::super::topology::Pool;
 use super::histogram::Histogram;
-use super::text::{family, single};
+use super::text::{metric_family, single};
 
 // Upper bounds of the buckets, in microseconds or tokens.
 const TTFT: &[u64] = &[
@@ -129,7 +129,7 @@ impl Frontend {
         let of_model = format!("model=\"{model}\"");
         let name = |rest: &str| format!("dynamo_frontend_{rest}");
         let histogram = |text: &mut String, rest: &str, help: &str, histogram: &Histogram| {
-            family(text, &name(rest), "histogram", help);
+            metric_family(text, &name(rest), "histogram", help);
             histogram.write(text, &name(rest), &of_requests);
         };
         let gauge = |text: &mut String, rest: &str, help: &str, labels: &str, value: u64| {
@@ -176,7 +176,7 @@ impl Frontend {
         );
         gauge(text, "queued_requests", "Number of requests in HTTP processing queue", &of_requests, 0);
         histogram(text, "request_duration_seconds", "Duration of LLM requests", &self.duration);
-        family(text, &name("requests_total"), "counter", "Total number of LLM requests processed");
+        metric_family(text, &name("requests_total"), "counter", "Total number of LLM requests processed");
         for (status, total) in [("error", self.failed), ("success", self.succeeded)] {
             // A series is there from its first request on.
             if total > 0 {

@@ -10,7 +10,7 @@ use super::super::topology::Pool;
 use super::frontend::Frontend;
 use super::histogram::Histogram;
 use super::routed::Routed;
-use super::text::{Micros, family, single};
+use super::text::{Micros, metric_family, single};
 use radixscope_router::{Role, RouterMode};
 
 /// A figure of a model: rest of its name, what it is, and where it is found.
@@ -84,7 +84,7 @@ pub(super) fn write(
 fn write_requests(models: &[(&Frontend, &PoolMetrics<'_>)], text: &mut String) {
     let histogram = |text: &mut String, rest: &str, help: &str, of: fn(&Frontend) -> &Histogram| {
         let name = format!("dynamo_frontend_{rest}");
-        family(text, &name, "histogram", help);
+        metric_family(text, &name, "histogram", help);
         for (model, seen) in models {
             of(model).write(text, &name, &format!("model=\"{}\"", seen.model()));
         }
@@ -95,7 +95,7 @@ fn write_requests(models: &[(&Frontend, &PoolMetrics<'_>)], text: &mut String) {
                      help: &str,
                      of: &dyn Fn(&Frontend, &PoolMetrics<'_>) -> u64| {
         let name = format!("dynamo_frontend_{rest}");
-        family(text, &name, kind, help);
+        metric_family(text, &name, kind, help);
         for (model, seen) in models {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "{name}{{model=\"{}\"}} {}", seen.model(), of(model, seen));
@@ -136,7 +136,7 @@ fn write_requests(models: &[(&Frontend, &PoolMetrics<'_>)], text: &mut String) {
     of_models(text, "queued_requests", "gauge", "Number of requests in HTTP processing queue", &|_, _| 0);
     histogram(text, "request_duration_seconds", "Duration of LLM requests", |of| &of.duration);
     let name = "dynamo_frontend_requests_total";
-    family(text, name, "counter", "Total number of LLM requests processed");
+    metric_family(text, name, "counter", "Total number of LLM requests processed");
     for (model, seen) in models {
         for (status, error, total) in
             [("error", "unavailable", model.failed), ("success", "", model.succeeded)]
@@ -158,7 +158,7 @@ fn write_requests(models: &[(&Frontend, &PoolMetrics<'_>)], text: &mut String) {
 /// What the routers have given the workers to do.
 fn write_load(frontend: u8, pools: &[PoolMetrics<'_>], text: &mut String) {
     let name = "dynamo_frontend_router_queue_pending_requests";
-    family(text, name, "gauge", "Number of requests pending in the router scheduler queue");
+    metric_family(text, name, "gauge", "Number of requests pending in the router scheduler queue");
     for of in pools {
         let (model, worker_type) = (of.model(), of.worker_type());
         let _ = writeln!(
@@ -168,7 +168,7 @@ fn write_load(frontend: u8, pools: &[PoolMetrics<'_>], text: &mut String) {
     }
     let mut of_workers = |rest: &str, help: &str, value: fn((u64, u64)) -> u64| {
         let name = format!("dynamo_frontend_worker_active_{rest}");
-        family(text, &name, "gauge", help);
+        metric_family(text, &name, "gauge", help);
         for of in pools {
             for &worker in of.serving.router.workers() {
                 let (id, load) =
@@ -201,11 +201,11 @@ fn write_routers(router_id: u64, last: &PoolMetrics<'_>, pools: &[PoolMetrics<'_
         format!("{of},model=\"{}\",phase=\"{}\",{router},{me}", seen.model(), seen.phase())
     };
     let name = "dynamo_component_router_input_sequence_tokens";
-    family(text, name, "histogram", "Input sequence length in tokens observed at the router");
+    metric_family(text, name, "histogram", "Input sequence length in tokens observed at the router");
     pools.iter().for_each(|seen| seen.routed.input.write(text, name, &by_phase(seen)));
     let tokens = |text: &mut String, rest: &str, help: &str, value: fn(&Routed) -> u64| {
         let name = format!("dynamo_component_router_kv_{rest}_cached_prefix_tokens_total");
-        family(text, &name, "counter", help);
+        metric_family(text, &name, "counter", help);
         for seen in pools {
             let _ = writeln!(text, "{name}{{{}}} {}", by_phase(seen), value(seen.routed));
         }
@@ -226,7 +226,7 @@ fn write_routers(router_id: u64, last: &PoolMetrics<'_>, pools: &[PoolMetrics<'_
     );
     let registered = "dynamo_component_router_worker_registered";
     let help = "Whether the router currently has this worker/dp_rank registered (1 = registered)";
-    family(text, registered, "gauge", help);
+    metric_family(text, registered, "gauge", help);
     for seen in pools {
         for &worker in seen.serving.router.workers() {
             let (id, worker_type) = (seen.processes.wire.worker_id(worker), seen.worker_type());
@@ -247,7 +247,7 @@ fn write_mismatches(namespace: &str, of: &str, me: &str, pools: &[PoolMetrics<'_
         return;
     }
     let name = "dynamo_component_router_kv_event_source_mismatch_workers";
-    family(
+    metric_family(
         text,
         name,
         "gauge",
@@ -271,7 +271,7 @@ fn write_index(namespace: &str, me: &str, pools: &[PoolMetrics<'_>], text: &mut 
     let Some(last) = pools.iter().rev().find(|seen| seen.pool().publishes_events()) else { return };
     let component = &last.pool().config.component;
     let applied = "dynamo_component_kv_cache_events_applied";
-    family(text, applied, "counter", "Total number of KV cache events applied to index");
+    metric_family(text, applied, "counter", "Total number of KV cache events applied to index");
     let sum = |of: fn(&Routed) -> u64| pools.iter().map(|seen| of(seen.routed)).sum::<u64>();
     let expired: u64 = pools.iter().map(|seen| seen.serving.router.expired_total()).sum();
     let counts = [
@@ -293,7 +293,7 @@ fn write_index(namespace: &str, me: &str, pools: &[PoolMetrics<'_>], text: &mut 
 /// Every choice is an observation; that of a worker to decode on repeats what was found where the prompt is computed.
 fn write_hit_rate(labels: &str, pools: &[PoolMetrics<'_>], text: &mut String) {
     let name = "dynamo_component_router_kv_hit_rate";
-    family(text, name, "histogram", "Predicted KV cache hit rate at routing time (0.0-1.0)");
+    metric_family(text, name, "histogram", "Predicted KV cache hit rate at routing time (0.0-1.0)");
     let mut all = Histogram::of_shares();
     for seen in pools {
         let decodes = seen.pool().role == Role::Decode;

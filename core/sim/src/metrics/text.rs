@@ -21,7 +21,7 @@ impl fmt::Display for Micros {
 }
 
 /// The two lines before a family's samples.
-pub(super) fn family(text: &mut String, name: &str, kind: &str, help: &str) {
+pub(super) fn metric_family(text: &mut String, name: &str, kind: &str, help: &str) {
     // Writing to a String cannot fail.
     let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }
@@ -35,7 +35,7 @@ pub(super) fn single(
     labels: &str,
     value: impl fmt::Display,
 ) {
-    family(text, name, kind, help);
+    metric_family(text, name, kind, help);
     let _ = if labels.is_empty() {
         writeln!(text, "{name} {value}")
     } else {

@@ -7,7 +7,7 @@ use super::super::engine::Engine;
 use super::super::fault::Fault;
 use super::super::topology::{Pool, Release};
 use super::histogram::Histogram;
-use super::text::{Micros, family, single};
+use super::text::{Micros, metric_family, single};
 
 /// Upper bounds of the buckets, in microseconds.
 const DURATION: &[u64] =
@@ -84,7 +84,7 @@ impl Worker {
             engine.running() + engine.queued(),
         );
         let duration = "dynamo_component_request_duration_seconds";
-        family(text, duration, "histogram", "Time spent processing requests by work handler");
+        metric_family(text, duration, "histogram", "Time spent processing requests by work handler");
         self.duration.write(text, duration, &handler);
         single(
             text,
@@ -117,7 +117,7 @@ impl Worker {
         let ten_thousandths = used * 10_000 / all.max(1);
         let of_engine = format!("engine=\"0\",model_name=\"{model}\"");
         let usage = "vllm:kv_cache_usage_perc";
-        family(text, usage, "gauge", "KV-cache usage. 1 means 100 percent usage.");
+        metric_family(text, usage, "gauge", "KV-cache usage. 1 means 100 percent usage.");
         let _ = writeln!(
             text,
             "{usage}{{{of_engine}}} {}.{:04}",

@@ -23,7 +23,7 @@ use radixscope_model::id::Millis;
 use radixscope_model::record::Block;
 
 use self::outcome::Tally;
-pub use self::outcome::{InFlightGap, Outcome, ServedTimes};
+pub use self::outcome::{InFlightGap, ServedTimes, SimulatedOutcome};
 use self::prompts::Prompts;
 pub use self::settings::{ResimulationSettings, WARM_UP_PERCENT};
 pub use super::report::Percentiles;
@@ -118,7 +118,7 @@ pub fn run<'a>(
     arrivals: impl IntoIterator<Item = Arrival<'a>>,
     settings: &ResimulationSettings,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-) -> Result<Outcome, ResimulationError> {
+) -> Result<SimulatedOutcome, ResimulationError> {
     settings.validate()?;
     let arrivals: Vec<Arrival<'a>> = arrivals.into_iter().take(MAX_ARRIVALS + 1).collect();
     let (first, last) = check(&arrivals)?;

@@ -13,7 +13,7 @@ const MAX_SAMPLES: u64 = 20_000;
 /// What came of a re-simulation. Everything but `choices`, `times` and the counts named otherwise is about the requests after
 /// the warm-up.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct SimulatedOutcome {
     /// Requests served and counted.
     pub requests: u64,
     /// Requests served before, to warm the caches.
@@ -59,7 +59,7 @@ pub struct ServedTimes {
     pub cached_tokens: u32,
 }
 
-impl Outcome {
+impl SimulatedOutcome {
     /// Share of the requests that went to a worker, 0 to 1; `None` if there is no such worker or nothing was counted.
     pub fn share(&self, worker: u16) -> Option<f64> {
         let requests = *self.requests_by_worker.get(usize::from(worker))?;
@@ -80,7 +80,7 @@ pub struct InFlightGap {
 
 /// Counts while it runs.
 pub(super) struct Tally {
-    outcome: Outcome,
+    outcome: SimulatedOutcome,
     warm_up: usize,
     sample_every_ms: u64,
     indexes: bool,
@@ -102,11 +102,11 @@ impl Tally {
         span_ms: u64,
     ) -> Self {
         Self {
-            outcome: Outcome {
+            outcome: SimulatedOutcome {
                 requests_by_worker: vec![0; usize::from(settings.workers)],
                 choices: vec![None; arrivals],
                 times: vec![None; arrivals],
-                ..Outcome::default()
+                ..SimulatedOutcome::default()
             },
             warm_up,
             sample_every_ms: IN_FLIGHT_EVERY_MS.max(span_ms / MAX_SAMPLES),
@@ -174,11 +174,11 @@ impl Tally {
         self.spreads.push(most.saturating_sub(least));
     }
 
-    pub(super) fn outcome(self) -> Outcome {
+    pub(super) fn outcome(self) -> SimulatedOutcome {
         let share = |part: u64, of: u64| (of > 0).then(|| part as f64 / of as f64);
         let percentiles =
             |of: &[u64]| (!of.is_empty()).then(|| Percentiles::of(of.iter().map(|&us| us as f64 / 1e3)));
-        Outcome {
+        SimulatedOutcome {
             overlap_share: share(self.overlap_blocks, self.isl_blocks).filter(|_| self.indexes),
             hit_rate: share(self.cached_tokens, self.outcome.prompt_tokens),
             ttft_ms: percentiles(&self.ttft_us),

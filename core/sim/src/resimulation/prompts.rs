@@ -59,7 +59,7 @@ impl<'a> Prompts<'a> {
         let osl_tokens = self.settings.osl_tokens(arrival);
         // A recording does not contain the output limit of a request; the engine is given what it will be.
         let isl_tokens = arrival.isl_tokens;
-        Job { request, isl_tokens, osl_tokens, max_answer_tokens: osl_tokens, is_prefilled: false }
+        Job { request, isl_tokens, osl_tokens, max_output_tokens: osl_tokens, is_prefilled: false }
     }
 
     /// Blocks of prompt and output of a request in flight.
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_what_the_next_turn_repeats_of_it() {
+    fn a_response_is_what_the_next_turn_repeats_of_it() {
         let (first, next) = ([1, 2], [1, 2, 3, 4, 5]);
         let arrivals = vec![arrival(9, Some(8), &first), arrival(21, Some(1), &next)];
         let mut prompts = Prompts::new(arrivals, &settings());
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_prompt_without_room_for_the_answer_is_another_conversation() {
+    fn a_later_prompt_without_room_for_the_response_is_another_conversation() {
         let (first, next) = ([1, 2], [1, 2, 3, 4, 5]);
         let arrivals = vec![arrival(9, Some(13), &first), arrival(21, Some(1), &next)];
         let mut prompts = Prompts::new(arrivals, &settings());
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_nobody_recorded_are_nobody_elses() {
+    fn unrecorded_blocks_are_shared_with_no_other_prompt() {
         let arrivals = vec![arrival(12, None, &[]), arrival(12, None, &[])];
         let mut prompts = Prompts::new(arrivals, &settings());
         assert!(prompts.begin(0) && prompts.begin(1));

@@ -152,7 +152,7 @@ impl ResimulationSettings {
         }
     }
 
-    /// Answer tokens of an arrival.
+    /// Output tokens of an arrival.
     pub(super) fn osl_tokens(&self, arrival: &Arrival<'_>) -> u32 {
         arrival.osl_tokens.unwrap_or(self.mean_output_tokens).max(1)
     }

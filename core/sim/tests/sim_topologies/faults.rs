@@ -104,12 +104,12 @@ fn a_killed_prefill_worker_is_missed_where_it_worked() {
         !matching.is_empty() && matching.iter().all(|line| line.contains("phase=Prefill")),
         "{matching:?}"
     );
-    let gone: Vec<_> = messages
+    let departed: Vec<_> = messages
         .iter()
         .filter(|m| m.channel == Channel::Metrics && m.name == "frontend")
         .map(|m| String::from_utf8_lossy(&m.payload).matches("router_worker_registered{").count())
         .collect();
-    assert_eq!((gone.first(), gone.last()), (Some(&6), Some(&5)));
+    assert_eq!((departed.first(), departed.last()), (Some(&6), Some(&5)));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_killed_decode_worker_takes_its_requests_with_it() {
 }
 
 #[test]
-fn the_other_model_is_hit_where_that_is_asked_for() {
+fn the_other_model_is_hit_where_that_is_requested() {
     let fault_pool = Some("backend2".to_owned());
     let config = Config { fault_pool, ..faulty(Topology::TwoModels, Fault::NoEvents) };
     let (simulation, messages) = run(config, 60);

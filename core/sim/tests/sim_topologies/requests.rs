@@ -24,16 +24,16 @@ fn ended(seen: &Folded) -> HashMap<&str, Vec<&Reported>> {
 }
 
 #[test]
-fn a_disaggregated_request_is_told_of_in_the_recorded_order() {
+fn a_disaggregated_request_is_reported_in_the_recorded_order() {
     let (simulation, messages) = run(small(Topology::Disaggregated), 120);
     let seen = Folded::of(&messages);
     let requests = ended(&seen);
     assert!(requests.len() > 60, "{}", requests.len());
     assert_eq!(requests.len() as u64, simulation.report().finished_total);
     for steps in requests.values() {
-        let words: Vec<String> = steps.iter().map(|reported| reported.in_text()).collect();
+        let text: Vec<String> = steps.iter().map(|reported| reported.in_text()).collect();
         assert_eq!(
-            words,
+            text,
             [
                 "prefill AddRequest R",
                 "backend AddRequest R",
@@ -102,9 +102,9 @@ fn every_prompt_goes_to_both_models() {
     let mut prompts: [Vec<&Vec<u64>>; 2] = Default::default();
     for (request, steps) in ended(&seen) {
         let component = &steps[0].component;
-        let words: Vec<String> = steps.iter().map(|reported| reported.in_text()).collect();
+        let text: Vec<String> = steps.iter().map(|reported| reported.in_text()).collect();
         let order = ["AddRequest R", "MarkPrefillCompleted W", "MarkPrefillCompleted R", "Free R"];
-        assert_eq!(words, order.map(|step| format!("{component} {step}")), "{request}");
+        assert_eq!(text, order.map(|step| format!("{component} {step}")), "{request}");
         let added = steps[0].added().expect("added");
         assert_eq!(added.track_prefill_tokens, Some(true));
         prompts[usize::from(component == "backend2")].push(added.token_sequence.as_ref().expect("a chain"));
@@ -122,7 +122,7 @@ fn every_prompt_goes_to_both_models() {
 }
 
 #[test]
-fn without_replica_sync_only_those_who_answer_tell_of_first_tokens() {
+fn without_replica_sync_only_responding_routers_report_first_tokens() {
     for (topology, component) in [(Topology::Disaggregated, "backend"), (Topology::Tiers, "backend")] {
         let config = Config { replica_sync: false, ..small(topology) };
         let (_, messages) = run(config, 60);
@@ -150,7 +150,7 @@ fn a_prompt_is_computed_where_it_is_prefilled_and_decoded_elsewhere() {
 }
 
 #[test]
-fn round_robin_is_logged_and_published_by_nobody() {
+fn round_robin_is_neither_logged_nor_published() {
     for topology in crate::OF_1_6 {
         let router = RouterSettings::round_robin();
         let (simulation, messages) = run(Config { router, ..small(topology) }, 60);

@@ -10,7 +10,7 @@ use radixscope_sim::{Channel, Topology};
 use crate::OF_1_6;
 use crate::seen::{Folded, Message, run, small};
 
-/// The last answer of each process.
+/// The last response of each process.
 fn last(messages: &[Message]) -> BTreeMap<&str, &str> {
     let scraped = messages.iter().filter(|m| m.channel == Channel::Metrics);
     scraped.map(|m| (&*m.name, std::str::from_utf8(&m.payload).expect("text"))).collect()
@@ -48,7 +48,7 @@ fn every_process_answers_and_is_understood() {
 }
 
 #[test]
-fn a_frontend_tells_of_each_pool_by_role_and_phase() {
+fn a_frontend_reports_each_pool_by_role_and_phase() {
     let (simulation, messages) = run(small(Topology::Disaggregated), 60);
     let (seen, last) = (Folded::of(&messages), last(&messages));
     let text = last["frontend"];
@@ -90,7 +90,7 @@ fn a_frontend_tells_of_each_pool_by_role_and_phase() {
 }
 
 #[test]
-fn a_frontend_of_two_models_tells_of_each() {
+fn a_frontend_of_two_models_reports_each() {
     let (_, messages) = run(small(Topology::TwoModels), 60);
     let last = last(&messages);
     let (scraped, _) = prometheus::decode(last["frontend"].as_bytes());

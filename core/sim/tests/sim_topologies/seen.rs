@@ -29,8 +29,8 @@ pub(crate) fn small(topology: Topology) -> Config {
             turns: (2, 4),
             message_tokens: (20, 80),
             pasted_tokens: (300, 900),
-            answer_tokens: (80, 150),
-            short_answer_tokens: (1, 80),
+            output_tokens: (80, 150),
+            short_output_tokens: (1, 80),
             ..Workload::default()
         },
         ..Config::default()

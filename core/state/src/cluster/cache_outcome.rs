@@ -1,4 +1,4 @@
-//! What a decision came to: how much of the prompt was held, by what margin it was taken, who was passed over. Pure.
+//! What a decision came to: how much of the prompt was held, the cost gap, and who was passed over. Pure.
 
 use super::DecisionEntry;
 use radixscope_model::record::{Candidate, Completeness};
@@ -44,7 +44,7 @@ pub struct LostAffinity {
     pub more_blocks: u32,
 }
 
-/// Why there is no margin.
+/// Why there is no cost gap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoCostGap {
     /// Only the chosen worker is known.

@@ -62,7 +62,7 @@ fn an_incomplete_block_has_no_owner_and_does_not_count() {
 }
 
 #[test]
-fn the_margin_is_to_the_cheapest_other_one() {
+fn the_cost_gap_is_to_the_cheapest_other_one() {
     let example = decided(Some(100), None, &[(20, 90.0), (75, 30.0), (10, 99.0)]);
     assert_eq!(example.cost_gap_blocks(), Ok(60.0));
     assert_eq!((example.is_tie(), example.lost_affinity()), (false, None));
@@ -71,7 +71,7 @@ fn the_margin_is_to_the_cheapest_other_one() {
 }
 
 #[test]
-fn without_candidates_the_margin_is_unknown_and_says_why() {
+fn without_candidates_the_cost_gap_is_unknown_and_says_why() {
     assert_eq!(decided(Some(9), Some(3), &[]).cost_gap_blocks(), Err(NoCostGap::ChosenOnly));
     let mut alone = decided(Some(9), None, &[(0, 4.0), (3, 1.0)]);
     alone.decision.candidates.remove(0);
@@ -100,13 +100,13 @@ fn who_held_more_and_lost_is_named_with_how_much_more() {
 
 proptest! {
     #[test]
-    fn a_margin_of_a_cheapest_choice_is_never_below_zero_and_affinity_is_lost_only_to_more(
+    fn a_cost_gap_of_a_cheapest_choice_is_never_below_zero_and_affinity_is_lost_only_to_more(
         weighed in prop::collection::vec((0u32..200, -1e6f64..1e6), 2..40)
     ) {
         let decided = decided(Some(200), None, &weighed);
-        let margin = decided.cost_gap_blocks().unwrap();
+        let cost_gap = decided.cost_gap_blocks().unwrap();
         let least = weighed.iter().map(|w| w.1).fold(f64::INFINITY, f64::min);
-        prop_assert_eq!(margin >= 0.0, weighed[1].1 == least);
+        prop_assert_eq!(cost_gap >= 0.0, weighed[1].1 == least);
         let most = weighed.iter().map(|w| w.0).max().unwrap();
         prop_assert_eq!(decided.lost_affinity().map_or(0, |lost| lost.more_blocks), most - weighed[1].0);
     }

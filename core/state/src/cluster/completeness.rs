@@ -1,5 +1,5 @@
 //! Which workers lack blocks in our tree, and how much of what workers hold is in it: the one place that decides it, for
-//! figures, rules and marks alike. Knows nothing of how workers are asked.
+//! figures, rules and marks alike. Knows nothing of how workers are queried.
 
 use super::{Cluster, WorkerState};
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
@@ -63,7 +63,7 @@ impl Cluster {
     /// Workers of a pool that are there.
     fn present(&self, pool: PoolIx) -> impl Iterator<Item = (WorkerIx, &WorkerState)> {
         let workers = self.workers_in(pool).filter_map(|ix| Some((ix, self.worker(ix)?)));
-        workers.filter(|(_, state)| state.gone.is_none())
+        workers.filter(|(_, state)| state.departure.is_none())
     }
 
     fn peers(&self, pool: PoolIx) -> PoolExpectation {
@@ -82,10 +82,10 @@ impl Cluster {
     }
 
     /// Whether blocks of a worker that is there are known to be missing: it is known in part, or nothing of it is, though somebody
-    /// of its pool was there before us, or though it was asked.
+    /// of its pool was there before us, or though it was queried.
     pub fn is_incomplete(&self, worker: WorkerIx) -> bool {
         self.worker(worker).is_some_and(|state| {
-            let may_be = !state.knowledge.is_complete() && state.gone.is_none();
+            let may_be = !state.knowledge.is_complete() && state.departure.is_none();
             may_be && self.peers(state.pool).lacks_blocks(state)
         })
     }
@@ -134,13 +134,13 @@ mod tests {
         Candidate, Completeness, Decision, DecisionSource, Entry, KnowledgeWhy, NotReconstructed, Record,
     };
 
-    fn tell(cluster: &mut Cluster, at_ms: u64, record: Record<'_>) {
+    fn fold(cluster: &mut Cluster, at_ms: u64, record: Record<'_>) {
         let seq = Seq(cluster.seq().0 + 1);
         cluster.fold(seq, &Entry { at_ms: Millis(at_ms), record });
     }
 
     fn knows(cluster: &mut Cluster, at_ms: u64, worker: u16, knowledge: TreeKnowledge, why: KnowledgeWhy) {
-        tell(cluster, at_ms, Record::Knowledge { worker: WorkerIx(worker.into()), knowledge, why });
+        fold(cluster, at_ms, Record::Knowledge { worker: WorkerIx(worker.into()), knowledge, why });
     }
 
     /// Two workers, of which the second was there before us.
@@ -148,7 +148,7 @@ mod tests {
         let mut cluster = Cluster::default();
         for (worker, id) in [(0, 7), (1, 8)] {
             let (id, namespace, component) = (Worker::new(id, 0), "dynamo".into(), "backend".into());
-            tell(&mut cluster, 1_000, Record::Worker { worker: WorkerIx(worker), id, namespace, component });
+            fold(&mut cluster, 1_000, Record::Worker { worker: WorkerIx(worker), id, namespace, component });
         }
         knows(&mut cluster, 1_000, 0, TreeKnowledge::Complete, KnowledgeWhy::FromFirstEvent);
         knows(&mut cluster, 1_000, 1, TreeKnowledge::Partial, KnowledgeWhy::JoinedLate);
@@ -178,7 +178,7 @@ mod tests {
             completeness,
             ..Decision::new(id, WorkerIx(0), DecisionSource::ActiveSequences)
         };
-        tell(cluster, at_ms, Record::Decision(decision));
+        fold(cluster, at_ms, Record::Decision(decision));
         cluster.decisions().get(id).unwrap().clone()
     }
 
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_before_the_answer_rests_on_the_tree_of_its_own_time() {
+    fn a_decision_before_the_response_rests_on_the_tree_of_its_own_time() {
         let mut cluster = cluster();
         knows(&mut cluster, 3_000, 1, TreeKnowledge::Complete, KnowledgeWhy::Dump);
         let at = |cluster: &mut Cluster, decided_ms: u64| {
@@ -209,10 +209,10 @@ mod tests {
                 not_reconstructed: Some(NotReconstructed::Overlap),
                 ..Decision::new(id, WorkerIx(0), DecisionSource::Log)
             };
-            tell(cluster, 3_100, Record::Decision(decision));
+            fold(cluster, 3_100, Record::Decision(decision));
             cluster.decisions().get(id).unwrap().partial
         };
-        assert!(at(&mut cluster, 2_900), "the answer came later");
+        assert!(at(&mut cluster, 2_900), "the response came later");
         assert!(!at(&mut cluster, 3_050));
     }
 
@@ -238,10 +238,10 @@ mod tests {
         knows(&mut cluster, 3_000, 1, TreeKnowledge::Complete, KnowledgeWhy::Dump);
         assert!(cluster.coverage([pool]).is_whole());
         let (id, namespace, component) = (Worker::new(9, 0), "dynamo".into(), "backend".into());
-        tell(&mut cluster, 4_000, Record::Worker { worker: WorkerIx(2), id, namespace, component });
+        fold(&mut cluster, 4_000, Record::Worker { worker: WorkerIx(2), id, namespace, component });
         let new = cluster.coverage([pool]);
         assert_eq!((new.workers, new.complete, new.incomplete), (3, 2, 0), "it may just have started");
-        tell(
+        fold(
             &mut cluster,
             4_000,
             Record::ModelCard {

@@ -64,7 +64,7 @@ impl DepartedWorkers {
         each_named: impl FnOnce(&mut dyn FnMut(WorkerIx)),
     ) {
         let mut name = WorkerState::new(state.id, state.pool, state.first_ms);
-        (name.gone, name.last_gone) = (state.gone, state.last_gone);
+        (name.departure, name.last_departure) = (state.departure, state.last_departure);
         self.digest = self.digest.wrapping_add(hash_of((&worker, &name)));
         self.workers.insert(worker, name);
         if self.workers.len() >= self.full.max(FEW) {
@@ -84,7 +84,7 @@ impl DepartedWorkers {
         if self.workers.len() <= MAX_DEPARTED * 3 / 4 {
             return;
         }
-        let left_ms = |worker: &WorkerState| worker.gone.map(|gone| gone.at_ms);
+        let left_ms = |worker: &WorkerState| worker.departure.map(|departure| departure.at_ms);
         let mut oldest: Vec<_> = self.workers.iter().map(|(&ix, worker)| (left_ms(worker), ix)).collect();
         oldest.sort();
         oldest.truncate(MAX_DEPARTED / 4);

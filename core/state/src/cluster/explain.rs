@@ -35,7 +35,7 @@ pub struct CostParts {
 }
 
 impl CostParts {
-    /// The sum in words: `30 = 1.0 × 25 prefill + 5 decode`.
+    /// The sum as text: `30 = 1.0 × 25 prefill + 5 decode`.
     pub fn sum(&self) -> String {
         let terms = Terms {
             formula: self.formula,
@@ -149,11 +149,11 @@ impl DecisionEntry {
 
     /// How its costs are known, in a few words.
     pub fn known_text(&self) -> String {
-        let mut words = self.known_by_text();
+        let mut text = self.known_by_text();
         if self.partial {
-            words += ", on a tree that lacked blocks";
+            text += ", on a tree that lacked blocks";
         }
-        words
+        text
     }
 
     fn known_by_text(&self) -> String {
@@ -195,13 +195,13 @@ impl DecisionEntry {
     }
 
     /// By how much the chosen worker won, in a few words that follow its name.
-    pub fn margin_text(&self, name: impl Fn(WorkerIx) -> String) -> String {
-        let (margin, next) = match (self.cost_gap_blocks(), self.next_best()) {
-            (Ok(margin), Ok(next)) => (margin, name(next.worker)),
+    pub fn cost_gap_text(&self, name: impl Fn(WorkerIx) -> String) -> String {
+        let (cost_gap, next) = match (self.cost_gap_blocks(), self.next_best()) {
+            (Ok(cost_gap), Ok(next)) => (cost_gap, name(next.worker)),
             (Err(NoCostGap::Alone), _) => return "the only candidate".to_owned(),
             (Err(why), _) | (_, Err(why)) => return format!("cost gap unknown: {}", why.as_str()),
         };
-        match margin {
+        match cost_gap {
             0.0 => format!("ties with {next}"),
             less if less < 0.0 => format!("{} above the cost of {next}", blocks(-tenth(less))),
             more => format!("{} below the cost of {next}", blocks(tenth(more))),
@@ -277,13 +277,13 @@ mod tests {
     }
 
     #[test]
-    fn the_margin_names_the_next_best() {
-        let words = |candidates: &[(u32, f64)]| decided(Some(100), None, candidates).margin_text(name);
-        assert_eq!(words(&[(20, 90.04), (75, 30.0)]), "60 blocks below the cost of W1");
-        assert_eq!(words(&[(20, 30.0), (75, 30.0), (1, 31.0)]), "ties with W1");
-        assert_eq!(words(&[(20, 29.0), (75, 30.0)]), "1 block above the cost of W1");
-        assert_eq!(words(&[(20, 30.01), (75, 30.0)]), "0.01 blocks below the cost of W1");
-        assert_eq!(words(&[]), "cost gap unknown: only the chosen worker's part is known");
+    fn the_cost_gap_names_the_next_best() {
+        let text = |candidates: &[(u32, f64)]| decided(Some(100), None, candidates).cost_gap_text(name);
+        assert_eq!(text(&[(20, 90.04), (75, 30.0)]), "60 blocks below the cost of W1");
+        assert_eq!(text(&[(20, 30.0), (75, 30.0), (1, 31.0)]), "ties with W1");
+        assert_eq!(text(&[(20, 29.0), (75, 30.0)]), "1 block above the cost of W1");
+        assert_eq!(text(&[(20, 30.01), (75, 30.0)]), "0.01 blocks below the cost of W1");
+        assert_eq!(text(&[]), "cost gap unknown: only the chosen worker's part is known");
     }
 
     /// The example everybody knows, with its loads.
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_everybody_knows_is_told_from_the_cheapest_on() {
+    fn the_example_everybody_knows_is_listed_from_the_cheapest_on() {
         let parts = example().cost_parts();
         let sums: Vec<String> = parts.iter().map(CostParts::sum).collect();
         assert_eq!(
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sentence_names_what_was_held_and_the_margin() {
+    fn the_sentence_names_what_was_held_and_the_cost_gap() {
         assert_eq!(
             example().why(name),
             "W2 was chosen: it has 75 of 100 prompt blocks cached, 25 blocks to prefill and 5 decode blocks; next \
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tie_a_draw_and_an_unknown_field_of_candidates_are_told_as_such() {
+    fn a_tie_a_draw_and_unknown_candidates_are_explained_as_such() {
         let tie = decided(Some(9), None, &[(0, 9.0), (0, 9.0)]);
         assert!(tie.why(name).starts_with("W2 was chosen among 2 that tie at 9 blocks: it has none of 9"));
         let drawn = decided(Some(9), None, &[(0, 7.0), (0, 9.0)]);

@@ -5,7 +5,7 @@ use radixscope_model::id::{PoolIx, WorkerIx};
 
 /// A kind of decision that can be picked out. A decision can be of several.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Kind {
+pub enum DecisionKind {
     /// [`CacheOutcome::Hit`].
     Hit,
     /// [`CacheOutcome::Partial`].
@@ -20,20 +20,26 @@ pub enum Kind {
     Unknown,
 }
 
-impl Kind {
+impl DecisionKind {
     /// Every kind.
-    pub const ALL: [Kind; 6] =
-        [Kind::Hit, Kind::Partial, Kind::Miss, Kind::Tie, Kind::LostAffinity, Kind::Unknown];
+    pub const ALL: [DecisionKind; 6] = [
+        DecisionKind::Hit,
+        DecisionKind::Partial,
+        DecisionKind::Miss,
+        DecisionKind::Tie,
+        DecisionKind::LostAffinity,
+        DecisionKind::Unknown,
+    ];
 
     /// Value in the address.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Kind::Hit => "hit",
-            Kind::Partial => "partial",
-            Kind::Miss => "miss",
-            Kind::Tie => "tie",
-            Kind::LostAffinity => "lost-affinity",
-            Kind::Unknown => "unknown",
+            DecisionKind::Hit => "hit",
+            DecisionKind::Partial => "partial",
+            DecisionKind::Miss => "miss",
+            DecisionKind::Tie => "tie",
+            DecisionKind::LostAffinity => "lost-affinity",
+            DecisionKind::Unknown => "unknown",
         }
     }
 
@@ -45,12 +51,12 @@ impl Kind {
     /// Whether `decided` is of this kind.
     pub fn is(self, decided: &DecisionEntry) -> bool {
         match self {
-            Kind::Hit => decided.cache_outcome() == CacheOutcome::Hit,
-            Kind::Partial => decided.cache_outcome() == CacheOutcome::Partial,
-            Kind::Miss => decided.cache_outcome() == CacheOutcome::Miss,
-            Kind::Unknown => decided.cache_outcome() == CacheOutcome::Unknown,
-            Kind::Tie => decided.is_tie(),
-            Kind::LostAffinity => decided.lost_affinity().is_some(),
+            DecisionKind::Hit => decided.cache_outcome() == CacheOutcome::Hit,
+            DecisionKind::Partial => decided.cache_outcome() == CacheOutcome::Partial,
+            DecisionKind::Miss => decided.cache_outcome() == CacheOutcome::Miss,
+            DecisionKind::Unknown => decided.cache_outcome() == CacheOutcome::Unknown,
+            DecisionKind::Tie => decided.is_tie(),
+            DecisionKind::LostAffinity => decided.lost_affinity().is_some(),
         }
     }
 }
@@ -63,7 +69,7 @@ pub struct Filter {
     /// Only those for this worker.
     pub worker: Option<WorkerIx>,
     /// Only those of this kind.
-    pub kind: Option<Kind>,
+    pub kind: Option<DecisionKind>,
     /// What they are listed by.
     pub sort: Sort,
 }
@@ -84,8 +90,8 @@ pub struct Picked {
     pub totals: DecisionTotals,
     /// The same for each pool that one of them is in, by ascending index.
     pub of_pool: Vec<(PoolIx, DecisionTotals)>,
-    /// How many there would be of each of [`Kind::ALL`], whatever kind the filter names.
-    pub of_kind: [u32; Kind::ALL.len()],
+    /// How many there would be of each of [`DecisionKind::ALL`], whatever kind the filter names.
+    pub of_kind: [u32; DecisionKind::ALL.len()],
     /// How many there would be of any kind.
     pub of_any_kind: u32,
 }
@@ -134,8 +140,8 @@ impl Picked {
     }
 }
 
-/// For each of [`Kind::ALL`]; costs less than asking for each.
-fn kinds(decided: &DecisionEntry) -> [bool; Kind::ALL.len()] {
+/// For each of [`DecisionKind::ALL`]; costs less than asking for each.
+fn kinds(decided: &DecisionEntry) -> [bool; DecisionKind::ALL.len()] {
     let verdict = decided.cache_outcome();
     [
         verdict == CacheOutcome::Hit,
@@ -161,17 +167,22 @@ mod tests {
             decided(None, None, &[]),
         ];
         let picked =
-            Picked::of(&Filter { kind: Some(Kind::Miss), ..Filter::default() }, all.iter(), |_| true);
+            Picked::of(&Filter { kind: Some(DecisionKind::Miss), ..Filter::default() }, all.iter(), |_| true);
         assert_eq!((picked.at, picked.of_any_kind), (vec![2], 4));
         assert_eq!(picked.of_kind, [1, 1, 1, 1, 1, 1]);
         assert_eq!(
             (picked.totals.count, picked.totals.isl_blocks, picked.totals.overlap_blocks),
             (1, 100, 0)
         );
-        for (decided, kind) in all.iter().zip([Kind::Hit, Kind::Partial, Kind::Miss, Kind::Unknown]) {
-            for (at, other) in Kind::ALL.into_iter().enumerate() {
+        for (decided, kind) in all.iter().zip([
+            DecisionKind::Hit,
+            DecisionKind::Partial,
+            DecisionKind::Miss,
+            DecisionKind::Unknown,
+        ]) {
+            for (at, other) in DecisionKind::ALL.into_iter().enumerate() {
                 assert_eq!(kinds(decided)[at], other.is(decided));
-                assert_eq!(Kind::named(other.as_str()), Some(other));
+                assert_eq!(DecisionKind::named(other.as_str()), Some(other));
             }
             assert!(kind.is(decided));
         }

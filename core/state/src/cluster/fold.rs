@@ -169,8 +169,8 @@ impl Cluster {
             let is_retained = self.head.decisions.get(decision.id).is_some();
             self.head.routers.received(router, at, is_retained);
         }
-        if let Some(gone) = self.worker_mut(decision.worker).filter(|w| is_new && w.gone.is_some()) {
-            gone.choices_after_gone += 1;
+        if let Some(departed) = self.worker_mut(decision.worker).filter(|w| is_new && w.departure.is_some()) {
+            departed.choices_after_departure += 1;
         }
     }
 
@@ -239,7 +239,7 @@ impl Cluster {
             Admission::Known => {
                 let pool =
                     self.worker(ix).filter(|known| known.id == id).and_then(|known| self.pool(known.pool));
-                let Some(known) = pool else { return self.settle_roles() };
+                let Some(known) = pool else { return self.update_roles() };
                 // First seen through a message without a component, now through one with it, or with its real name.
                 let of =
                     |known: &str, new: &str| if new.is_empty() { known.to_owned() } else { new.to_owned() };
@@ -248,7 +248,7 @@ impl Cluster {
                 self.move_to(ix, pool);
             }
         }
-        self.settle_roles();
+        self.update_roles();
     }
 
     fn fold_left(&mut self, at: Millis, worker: WorkerIx, why: DepartureCause) {
@@ -296,7 +296,7 @@ impl Cluster {
             Record::TierStored { tier, parent, blocks, .. } => {
                 w.received_event(at);
                 w.tiers[*tier as usize].stored += blocks.len() as u64;
-                if w.gone.is_none() {
+                if w.departure.is_none() {
                     let device = &*tree;
                     let tree = tiers.entry((pool, *tier)).or_insert_with(|| Tree::with_limit(limit_nodes));
                     tree.set_limit(limit.unwrap_or(limit_nodes));
@@ -322,7 +322,7 @@ impl Cluster {
             Record::Knowledge { knowledge, why, .. } => {
                 w.knowledge.know(*knowledge, *why, w.unknown_removed_total, at);
             }
-            Record::QueryState { state, detail, .. } => w.knowledge.ask(*state, detail, at),
+            Record::QueryState { state, detail, .. } => w.knowledge.set_query_state(*state, detail, at),
             Record::Divergence { drift, .. } => w.knowledge.diverged(*drift, at),
             Record::OtherTier { stored, removed, .. } => {
                 w.received(at);
@@ -371,7 +371,7 @@ impl Cluster {
             Record::Role { role, evidence, .. }
                 if head.pools.get_mut(pool.at()).is_some_and(|pool| pool.learn(*evidence, *role)) =>
             {
-                self.settle_roles();
+                self.update_roles();
             }
             _ => {}
         }
@@ -383,7 +383,7 @@ impl Cluster {
         let Self { head, trees, .. } = self;
         let (Some(w), Some(tree)) = (head.workers.get_mut(ix), trees.get_mut(pool.at())) else { return };
         // Events of a worker that left are late until it rejoined: its blocks are unusable.
-        let is_late = w.gone.is_some();
+        let is_late = w.departure.is_some();
         let outcome = match is_late {
             true => StoreOutcome::default(),
             false => tree.store(ix.slot(), parent, blocks, touch(at)),
@@ -402,7 +402,7 @@ impl Cluster {
         let Self { head, trees, .. } = self;
         let Some(w) = head.workers.get_mut(ix) else { return };
         let Some(tree) = trees.get_mut(w.pool.at()) else { return };
-        let unknown = if w.gone.is_some() { 0 } else { tree.remove_all(ix.slot(), hashes) };
+        let unknown = if w.departure.is_some() { 0 } else { tree.remove_all(ix.slot(), hashes) };
         w.received_event(at);
         w.remove_events_total += 1;
         w.removed_total += hashes.len() as u64;
@@ -449,7 +449,7 @@ impl Cluster {
         else {
             return;
         };
-        let Some(state) = self.head.workers.get(*worker).filter(|state| state.gone.is_none()) else {
+        let Some(state) = self.head.workers.get(*worker).filter(|state| state.departure.is_none()) else {
             return;
         };
         let (pool, slot) = (state.pool, worker.slot());

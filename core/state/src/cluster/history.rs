@@ -90,9 +90,9 @@ impl TimeSteps {
     pub fn between(from: Millis, until: Millis, now: Millis) -> Self {
         // A second more: a reader's clock and the range that it gives are not of the same moment.
         let is_fine = from.0 >= now.0.saturating_sub((RATE_WINDOW_S + 1) * RATE_BUCKET_MS);
-        let (len_s, kept) = if is_fine { (1, SECONDS) } else { (HISTORY_STEP_S, HISTORY_STEPS) };
+        let (len_s, retained) = if is_fine { (1, SECONDS) } else { (HISTORY_STEP_S, HISTORY_STEPS) };
         let step_ms = len_s * RATE_BUCKET_MS;
-        let oldest = (now.0 / step_ms).saturating_sub(kept as u64);
+        let oldest = (now.0 / step_ms).saturating_sub(retained as u64);
         let first = from.0.div_ceil(step_ms).max(oldest);
         Self { first, end: (until.min(now).0 / step_ms).max(first), len_s }
     }

@@ -1,4 +1,4 @@
-//! How much is known of what workers hold. Knows nothing of how they are asked.
+//! How much is known of what workers hold. Knows nothing of how they are queried.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub struct KnowledgeState {
     pub asking_since_ms: Millis,
     /// Queries to it.
     pub queries: QueryTotals,
-    /// How its last answers differed from the tree; `None`: they did not, or it was not asked twice.
+    /// How its last responses differed from the tree; `None`: they did not, or it was not queried twice.
     pub drift: Option<Divergence>,
     /// When that was found.
     pub drift_ms: Option<Millis>,
@@ -42,7 +42,7 @@ pub struct QueryTotals {
     /// For lost events.
     #[serde(rename = "ranges_total")]
     pub ranges: u64,
-    /// Of both, those whose answer was applied.
+    /// Of both, those whose response was applied.
     #[serde(rename = "applied_total")]
     pub applied: u64,
     /// Of both, those that brought nothing.
@@ -126,7 +126,7 @@ impl KnowledgeState {
         self.state == TreeKnowledge::Complete
     }
 
-    /// Whether events may arrive that an answer already held: what they contradict is nothing to count.
+    /// Whether events may arrive that a response already held: what they contradict is nothing to count.
     pub(super) fn is_joining(&self) -> bool {
         self.asking == QueryState::Joining
     }
@@ -149,7 +149,7 @@ impl KnowledgeState {
         }
     }
 
-    pub(super) fn ask(&mut self, asking: QueryState, detail: &str, at: Millis) {
+    pub(super) fn set_query_state(&mut self, asking: QueryState, detail: &str, at: Millis) {
         match (self.asking, asking) {
             (_, QueryState::Dump) => self.queries.dumps += 1,
             (_, QueryState::Range) => self.queries.ranges += 1,
@@ -172,7 +172,7 @@ impl KnowledgeState {
     /// The worker left: what it held is gone.
     pub(super) fn left(&mut self, at: Millis) {
         self.know(TreeKnowledge::Unknown, KnowledgeWhy::NoEvents, 0, at);
-        self.ask(QueryState::No, "", at);
+        self.set_query_state(QueryState::No, "", at);
         self.drift = None;
         self.drift_ms = None;
     }
@@ -233,6 +233,7 @@ impl Cluster {
 
     /// The workers of a pool that are there.
     fn present_in(&self, pool: PoolIx) -> impl Iterator<Item = WorkerIx> + '_ {
-        self.workers_in(pool).filter(|&worker| self.worker(worker).is_some_and(|state| state.gone.is_none()))
+        self.workers_in(pool)
+            .filter(|&worker| self.worker(worker).is_some_and(|state| state.departure.is_none()))
     }
 }

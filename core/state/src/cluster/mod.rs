@@ -56,7 +56,7 @@ pub use completeness::Coverage;
 pub use decisions::{DecisionEntry, DecisionTotals, Decisions, MAX_CANDIDATES, MAX_DECISIONS};
 pub use departed::MAX_DEPARTED;
 pub use explain::CostParts;
-pub use filter::{Filter, Kind, Picked};
+pub use filter::{DecisionKind, Filter, Picked};
 pub use fold::{TOUCH_MS, touch, touched_ms};
 pub use hint::{Hint, HintOption, candidates_hint};
 pub use history::{HISTORY_S, HISTORY_STEP_S, TimeSteps};
@@ -143,13 +143,13 @@ impl Cluster {
         }
     }
 
-    /// A copy that goes its own way, without a forest. It takes as much memory as the state.
+    /// An independent copy, without a forest. It takes as much memory as the state.
     #[must_use]
-    pub fn frozen(&self) -> Self {
+    pub fn copy_without_forests(&self) -> Self {
         Self {
             head: self.head.clone(),
-            trees: self.trees.iter().map(Tree::frozen).collect(),
-            tiers: self.tiers.iter().map(|(&at, tree)| (at, tree.frozen())).collect(),
+            trees: self.trees.iter().map(Tree::copy_without_forest).collect(),
+            tiers: self.tiers.iter().map(|(&at, tree)| (at, tree.copy_without_forest())).collect(),
         }
     }
 
@@ -173,7 +173,7 @@ impl Cluster {
     pub fn arrange_forest(&mut self, pool: PoolIx, tier: Option<Tier>, arrangement: Arrangement) {
         for (at, tree) in self.all_trees_mut() {
             if at == (pool, tier) {
-                tree.grow_forest(arrangement);
+                tree.build_forest(arrangement);
                 tree.update_forest();
             } else {
                 tree.drop_forest();

@@ -9,7 +9,7 @@ use radixscope_model::record::Role;
 pub struct RequestParts<'a> {
     /// Who computes the prompt.
     pub prefill: &'a DecisionEntry,
-    /// Who generates the answer.
+    /// Which worker generates the output.
     pub decode: &'a DecisionEntry,
 }
 

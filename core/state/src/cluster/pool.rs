@@ -92,7 +92,7 @@ impl Cluster {
     pub fn pools_in_use(&self) -> Vec<PoolIx> {
         let mut used = vec![false; self.head.pools.len()];
         for worker in self.head.workers.iter() {
-            used[worker.pool.at()] |= worker.gone.is_none();
+            used[worker.pool.at()] |= worker.departure.is_none();
         }
         (0..used.len() as u16).map(PoolIx).filter(|pool| used[pool.at()]).collect()
     }
@@ -177,8 +177,8 @@ impl Cluster {
         is_apart().then_some((Role::Decode, RoleEvidence::Name))
     }
 
-    /// Takes in what became known of roles: which choices look at caches.
-    pub(super) fn settle_roles(&mut self) {
+    /// Applies what became known of roles: which choices consider caches.
+    pub(super) fn update_roles(&mut self) {
         for at in 0..self.head.pools.len() {
             let pool = PoolIx(at as u16);
             let ignores = self.role(pool).is_some_and(|(role, _)| role == Role::Decode);

@@ -201,8 +201,8 @@ impl ProcessState {
         if self.older.is_empty() {
             return &self.first;
         }
-        let kept = self.older.iter().chain(self.steps.front());
-        kept.min_by_key(|(step, _)| step.0.abs_diff(at.0)).map_or(&self.first, |(_, sums)| sums)
+        let retained = self.older.iter().chain(self.steps.front());
+        retained.min_by_key(|(step, _)| step.0.abs_diff(at.0)).map_or(&self.first, |(_, sums)| sums)
     }
 
     /// Its connection id where its metrics carry it, see [`Scrape::instance`].

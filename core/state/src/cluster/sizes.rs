@@ -110,7 +110,7 @@ impl Cluster {
 
     fn size_of_component(&self, of: &WorkerState) -> Option<Sourced<u32, BlockSizeSource>> {
         let is_peer = |state: &WorkerState| is_peer(self, state, of);
-        let peers = self.head.workers.iter().filter(|state| is_peer(state) && state.gone.is_none());
+        let peers = self.head.workers.iter().filter(|state| is_peer(state) && state.departure.is_none());
         let cards = agreed(peers.filter_map(|state| state.block_size_tokens));
         let requests = || self.size_of_requests(|at| self.worker(at).is_some_and(is_peer));
         cards
@@ -127,10 +127,10 @@ impl Cluster {
     /// where they differ. Before any worker is known: what frontends or requests say.
     pub fn block_tokens(&self, pool: PoolIx) -> Option<u32> {
         let workers = &self.head.workers;
-        let all_left = workers.iter().all(|state| state.gone.is_some());
+        let all_left = workers.iter().all(|state| state.departure.is_some());
         let mut sizes = workers
             .indexed()
-            .filter(|(_, state)| state.pool == pool && (all_left || state.gone.is_none()))
+            .filter(|(_, state)| state.pool == pool && (all_left || state.departure.is_none()))
             .filter_map(|(ix, _)| Some(self.block_size(ix)?.value))
             .peekable();
         if sizes.peek().is_some() {
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn frontends_that_contradict_each_other_tell_nothing() {
+    fn frontends_that_contradict_each_other_report_nothing() {
         let mut cluster = cluster();
         scrape(&mut cluster, "a", ProcessRole::Frontend, 16, 900);
         scrape(&mut cluster, "b", ProcessRole::Frontend, 32, 900);

@@ -324,7 +324,7 @@ impl SourceState {
         // Publishers count from 0 or 1.
         let began_before = worker.lines.iter().any(|line| line.first_event_id > 1);
         let is_in_life = |from: Millis, until: Millis| {
-            let is_before_its_end = worker.gone.is_none_or(|gone| gone.at_ms >= from);
+            let is_before_its_end = worker.departure.is_none_or(|departure| departure.at_ms >= from);
             is_before_its_end && (worker.first_ms <= until || began_before)
         };
         let is_its_gap =

@@ -259,7 +259,7 @@ fn history_that_arrives_late_goes_where_it_belongs() {
 }
 
 #[test]
-fn a_worker_is_quiet_after_ten_seconds_and_never_heard_if_only_routers_speak_of_it() {
+fn a_worker_is_quiet_after_ten_seconds_and_never_seen_if_only_routers_speak_of_it() {
     let mut fold = Fold::new();
     fold.store(0, None, &[1]);
     fold.fold(Record::RouterLoad {
@@ -349,8 +349,8 @@ fn with_many_workers_old_decisions_lose_their_candidates_and_nothing_else() {
         });
     }
     let decisions = fold.cluster.decisions();
-    let kept: usize = decisions.newest_first().map(|d| d.decision.candidates.len()).sum();
-    assert_eq!(kept, MAX_CANDIDATES);
+    let retained: usize = decisions.newest_first().map(|d| d.decision.candidates.len()).sum();
+    assert_eq!(retained, MAX_CANDIDATES);
     let oldest = decisions.newest_first().next_back().expect("kept");
     assert!(oldest.candidates_forgotten() && oldest.overlap_blocks() == Some(6));
     assert_eq!(decisions.totals().overlap_share(), Some(0.6));

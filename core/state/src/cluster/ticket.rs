@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_reads_as_a_table_with_its_margin() {
+    fn a_decision_reads_as_a_table_with_its_cost_gap() {
         let mut example = decided(Some(100), None, &[(20, 90.0), (75, 30.0), (10, 99.0)]);
         let decision = &mut example.decision;
         decision.request_id = Some("r-1".to_owned());
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_said_and_names_stay_in_their_cell() {
+    fn unknown_values_are_named_and_names_stay_in_their_cell() {
         let ticket = decided(None, Some(3), &[]).ticket("now", |_| ("a|b\n| c".to_owned(), None));
         for wanted in [
             "Routing decision of now\n\n- Prompt: length unknown\n- Router: formula and settings unknown\n",

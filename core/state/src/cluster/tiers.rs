@@ -23,7 +23,7 @@ pub struct TierPaths([Vec<NodeId>; Tier::ALL.len()]);
 
 impl TierPaths {
     /// Follows `prompt` through the tiers of a pool.
-    pub fn look(&mut self, cluster: &Cluster, pool: PoolIx, prompt: &[TokensHash]) {
+    pub fn follow(&mut self, cluster: &Cluster, pool: PoolIx, prompt: &[TokensHash]) {
         for (tier, path) in Tier::ALL.into_iter().zip(&mut self.0) {
             path.clear();
             let tree = cluster.tier_tree(pool, tier);

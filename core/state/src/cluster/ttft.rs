@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_tells_queue_and_prefill() {
+    fn a_trace_reports_queue_and_prefill() {
         let mut one = entry();
         (one.progress.queue_us, one.progress.prefill_us) = (Some(1_500), Some(20_000));
         one.progress.ttft_us = Some(21_500);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_tell_prefill_and_with_the_frontend_s_time_the_queue() {
+    fn messages_report_prefill_and_with_the_frontend_s_time_the_queue() {
         let mut one = entry();
         assert_eq!(ms(one.ttft_parts(None)), [None, None, None]);
         one.progress.first_token_ms = Some(Millis(1_127));

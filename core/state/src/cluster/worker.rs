@@ -77,15 +77,15 @@ pub struct WorkerState {
     /// How its KV events come, in order of first sight; empty: none was received.
     pub lines: Vec<WorkerTransport>,
     /// It left. `None`: as far as we know it is there.
-    pub gone: Option<Departure>,
+    pub departure: Option<Departure>,
     /// When and how it left last, also when it is back.
-    pub last_gone: Option<Departure>,
+    pub last_departure: Option<Departure>,
     /// When it last came back after it had left: what it held until then is not known. `None`: it never did.
     pub returned_ms: Option<Millis>,
     /// KV events of it after it left, since it left last.
-    pub events_after_gone: u64,
+    pub events_after_departure: u64,
     /// Requests that routers sent to it after it left, since it left last.
-    pub choices_after_gone: u64,
+    pub choices_after_departure: u64,
     /// Requests on it, second by second.
     pub in_flight: InFlight,
     /// How long its blocks live. `None`: not known yet.
@@ -157,7 +157,7 @@ pub struct RouterLoad {
 pub enum Liveness {
     /// Seen within the last [`QUIET_AFTER_MS`].
     Active,
-    /// Not seen for longer: idle, or gone.
+    /// Not seen for longer: idle, or departed.
     Quiet,
     /// Known only from routers.
     NeverSeen,
@@ -211,11 +211,11 @@ impl WorkerState {
             sequences: Sequences::default(),
             rates: Rates::default(),
             lines: Vec::new(),
-            gone: None,
-            last_gone: None,
+            departure: None,
+            last_departure: None,
             returned_ms: None,
-            events_after_gone: 0,
-            choices_after_gone: 0,
+            events_after_departure: 0,
+            choices_after_departure: 0,
             in_flight: InFlight::default(),
             lifetimes: None,
         }
@@ -232,7 +232,7 @@ impl WorkerState {
     /// Whether it shows signs of life at `now`.
     pub fn sign(&self, now: Millis) -> Liveness {
         match self.last_sign_ms {
-            _ if self.gone.is_some() => Liveness::Left,
+            _ if self.departure.is_some() => Liveness::Left,
             None => Liveness::NeverSeen,
             Some(last) if now.since(last) <= QUIET_AFTER_MS => Liveness::Active,
             Some(_) => Liveness::Quiet,
@@ -248,7 +248,7 @@ impl WorkerState {
     pub(super) fn received_event(&mut self, at: Millis) {
         self.received(at);
         self.last_event_ms = self.last_event_ms.max(Some(at));
-        self.events_after_gone += u64::from(self.gone.is_some());
+        self.events_after_departure += u64::from(self.departure.is_some());
     }
 
     /// Blocks were removed of which it is not known that they were stored.
@@ -284,24 +284,24 @@ impl WorkerState {
     /// It left, as became known at `at`. Who has left already does not leave again: another source that finds it out later
     /// changes nothing.
     pub(super) fn left(&mut self, at: Millis, why: DepartureCause) {
-        if self.gone.is_some() {
+        if self.departure.is_some() {
             return;
         }
-        let gone = Departure { at_ms: at, why };
-        self.gone = Some(gone);
-        self.last_gone = Some(gone);
-        self.events_after_gone = 0;
-        self.choices_after_gone = 0;
+        let departure = Departure { at_ms: at, why };
+        self.departure = Some(departure);
+        self.last_departure = Some(departure);
+        self.events_after_departure = 0;
+        self.choices_after_departure = 0;
         self.engine_used_blocks = None;
         self.engine_used_ms = None;
         self.router_loads.clear();
-        self.in_flight.set(gone.at_ms, 0, 0);
+        self.in_flight.set(departure.at_ms, 0, 0);
         self.knowledge.left(at);
     }
 
     /// It is there again; who had not left goes on.
     pub(super) fn returned(&mut self, at: Millis) {
-        if self.gone.take().is_some() {
+        if self.departure.take().is_some() {
             self.returned_ms = Some(at);
         }
     }

@@ -16,7 +16,7 @@ pub const SILENT_AFTER_MS: u64 = 600_000;
 /// One costs about 20 kB by the sizes of its parts: an hour of rates and load, its part of each keyframe, samples for the checks.
 const MAX_LEFT: usize = 128;
 
-/// Workers by slot. Slots of forgotten workers are vacant.
+/// Workers by slot. Slots of forgotten workers are free.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Workers {
     slots: Vec<SlotState>,
@@ -103,19 +103,19 @@ impl Workers {
         self.indexed().find(|(_, state)| state.id == id).map(|(worker, _)| worker)
     }
 
-    /// The index for one more worker, with at most so many slots: in a vacant slot, in a new one, else in that of a worker that
+    /// The index for one more worker, with at most so many slots: in a free slot, in a new one, else in that of a worker that
     /// it `replaces`. `None`: all slots are needed.
     pub(super) fn next(
         &self,
         slots: usize,
         replaces: Option<(Millis, &dyn Fn(WorkerIx) -> Millis)>,
     ) -> Option<WorkerIx> {
-        let vacant = || self.slots.iter().filter(|slot| slot.state.is_none()).find_map(|slot| slot.ix.next());
+        let free = || self.slots.iter().filter(|slot| slot.state.is_none()).find_map(|slot| slot.ix.next());
         let new = || {
             let at = self.slots.len();
             (at < slots.min(MAX_WORKERS)).then(|| WorkerIx::first(Slot(at as u16)))
         };
-        vacant()
+        free()
             .or_else(new)
             .or_else(|| replaces.and_then(|(at, mentioned)| self.to_replace(at, mentioned)?.next()))
     }
@@ -133,7 +133,7 @@ impl Workers {
     }
 
     fn departures(&self) -> impl Iterator<Item = (Millis, WorkerIx)> {
-        self.indexed().filter_map(|(worker, state)| Some((state.gone?.at_ms, worker)))
+        self.indexed().filter_map(|(worker, state)| Some((state.departure?.at_ms, worker)))
     }
 
     pub(super) fn admission(&self, worker: WorkerIx) -> Admission {
@@ -145,7 +145,7 @@ impl Workers {
         }
     }
 
-    /// Takes a worker in whose index is new and whose slot is vacant.
+    /// Takes a worker in whose index is new and whose slot is free.
     pub(super) fn insert(&mut self, worker: WorkerIx, state: WorkerState) {
         let new = SlotState { ix: worker, state: Some(Box::new(state)) };
         match self.slots.get_mut(worker.slot().at()) {
@@ -157,7 +157,7 @@ impl Workers {
 
     /// A worker left.
     pub(super) fn leave(&mut self, worker: WorkerIx, at: Millis, why: DepartureCause) {
-        if let Some(state) = self.get_mut(worker).filter(|state| state.gone.is_none()) {
+        if let Some(state) = self.get_mut(worker).filter(|state| state.departure.is_none()) {
             state.left(at, why);
             self.left += 1;
         }
@@ -165,7 +165,7 @@ impl Workers {
 
     /// A worker that left is there again.
     pub(super) fn rejoin(&mut self, worker: WorkerIx, at: Millis) {
-        if let Some(state) = self.get_mut(worker).filter(|state| state.gone.is_some()) {
+        if let Some(state) = self.get_mut(worker).filter(|state| state.departure.is_some()) {
             state.returned(at);
             self.left -= 1;
         }
@@ -182,7 +182,7 @@ impl Workers {
         departures.into_iter().take(surplus).map(|(_, worker)| worker).collect()
     }
 
-    /// Takes a worker out; its slot is vacant.
+    /// Takes a worker out; its slot is free.
     pub(super) fn remove(&mut self, worker: WorkerIx) -> Option<Box<WorkerState>> {
         let slot = self.slots.get_mut(worker.slot().at()).filter(|slot| slot.ix == worker)?;
         let state = slot.state.take();
@@ -198,7 +198,7 @@ impl Workers {
 
     fn count(&mut self) {
         self.retained = self.iter().count();
-        self.left = self.iter().filter(|state| state.gone.is_some()).count();
+        self.left = self.iter().filter(|state| state.departure.is_some()).count();
     }
 }
 

@@ -13,7 +13,7 @@ use hashbrown::HashMap;
 use super::KEPT_MS;
 use crate::per_worker::PerWorker;
 use radixscope_model::id::{DecisionId, Millis, WorkerIx};
-use radixscope_model::moment::Moment;
+use radixscope_model::micros::Micros;
 
 /// Dynamo frees a request that was never freed after this long.
 pub const EXPIRE_MS: u64 = 300_000;
@@ -54,9 +54,9 @@ pub struct PastLoad {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LoadTime {
     /// Steps that were reported with a time until then had happened.
-    pub moment: Moment,
+    pub at: Micros,
     /// When the router decided.
-    pub decided: Moment,
+    pub decided: Micros,
     /// Whether its log gave that time: it orders choices exactly, so that those before had happened and no others.
     pub is_logged: bool,
 }
@@ -67,15 +67,15 @@ pub struct ActiveSequences {
     requests: HashMap<DecisionId, Active>,
     workers: PerWorker<WorkerLoad>,
     /// In order of addition, for expiry. Those already freed are passed over.
-    order: VecDeque<(Moment, DecisionId)>,
+    order: VecDeque<(Micros, DecisionId)>,
     blocks: usize,
     refused: u64,
     /// The steps of the last seconds, in the order in which they were reported.
     passed: VecDeque<PastStep>,
     /// Latest time of any step.
-    latest: Moment,
+    latest: Micros,
     /// Before this time loads are not known.
-    known_since: Moment,
+    known_since: Micros,
     /// First tokens and ends of requests that are not followed, or not any more.
     ended: HashMap<DecisionId, Steps>,
     ended_order: VecDeque<DecisionId>,
@@ -91,23 +91,23 @@ struct Active {
     worker: WorkerIx,
     blocks: Arc<[u64]>,
     prefill_tokens: u64,
-    added: Moment,
+    added: Micros,
     /// Whether `added` is the time of the choice in the router's log.
     is_logged: bool,
     /// How many steps had been received when its router's message of it was.
     reported: Option<u64>,
-    first_token: Option<Moment>,
+    first_token: Option<Micros>,
 }
 
 /// What is known of a request beyond its beginning.
 #[derive(Clone, Copy, Default)]
 struct Steps {
     /// The choice, by the router's log.
-    chosen: Option<Moment>,
-    first_token: Option<Moment>,
-    freed: Option<Moment>,
+    chosen: Option<Micros>,
+    first_token: Option<Micros>,
+    freed: Option<Micros>,
     /// Its end by a log or a trace, which counts where the router publishes no steps of it.
-    freed_logged: Option<Moment>,
+    freed_logged: Option<Micros>,
     /// As in [`Active`], of one that is over.
     reported: Option<u64>,
     /// It was followed to its end: its beginning, reported again, is none.
@@ -116,9 +116,9 @@ struct Steps {
 
 /// One step, as it changed a load.
 struct PastStep {
-    at: Moment,
+    at: Micros,
     /// Latest time of this step and all before it.
-    latest: Moment,
+    latest: Micros,
     request: DecisionId,
     worker: WorkerIx,
     step: LoadStep,
@@ -146,14 +146,14 @@ struct WorkerLoad {
     /// How many requests have each block.
     held: HashMap<u64, u32>,
     /// The earliest request that was routed there, and when.
-    first: Option<(Moment, DecisionId)>,
+    first: Option<(Micros, DecisionId)>,
     /// Requests without reported steps, oldest first.
     unsure: VecDeque<UntrackedRequest>,
 }
 
 impl WorkerLoad {
     /// A request is over, at `at`.
-    fn end(&mut self, at: Moment, request: DecisionId, active: &Active) {
+    fn end(&mut self, at: Micros, request: DecisionId, active: &Active) {
         self.load.requests -= 1;
         self.load.prefill_tokens = self.load.prefill_tokens.saturating_sub(active.prefill_tokens);
         for block in active.blocks.iter() {
@@ -174,8 +174,8 @@ impl WorkerLoad {
 /// A request that loads its worker for a time that is not known: from its choice to its end, if that is known.
 struct UntrackedRequest {
     request: DecisionId,
-    added: Moment,
-    freed: Option<Moment>,
+    added: Micros,
+    freed: Option<Micros>,
 }
 
 impl ActiveSequences {
@@ -183,7 +183,7 @@ impl ActiveSequences {
     /// what it has to compute. A request that is already followed is left as it is.
     pub fn add(
         &mut self,
-        at: Moment,
+        at: Micros,
         request: DecisionId,
         worker: WorkerIx,
         blocks: &[u64],
@@ -246,7 +246,7 @@ impl ActiveSequences {
     /// reports a step of it, or the workers report first tokens, the load of its worker is not known.
     pub fn add_logged(
         &mut self,
-        at: Moment,
+        at: Micros,
         request: DecisionId,
         worker: WorkerIx,
         blocks: &[u64],
@@ -268,7 +268,7 @@ impl ActiveSequences {
 
     /// The request is over by its log or its trace. Where the router publishes its steps, their times count: the order in which
     /// logs and messages are received is no evidence.
-    pub fn free_logged(&mut self, at: Moment, request: DecisionId) {
+    pub fn free_logged(&mut self, at: Micros, request: DecisionId) {
         match self.requests.get(&request) {
             Some(active) if active.reported.is_some() => {}
             Some(_) => {
@@ -305,7 +305,7 @@ impl ActiveSequences {
 
     /// The router chose the worker of a request at `at`, by its log. It counts the request from then on; its message of
     /// that is published later, on a busy machine tens of milliseconds.
-    pub fn chosen(&mut self, at: Moment, request: DecisionId) {
+    pub fn chosen(&mut self, at: Micros, request: DecisionId) {
         let Some(active) = self.requests.get_mut(&request) else {
             self.remember(request).chosen = Some(at);
             return;
@@ -331,7 +331,7 @@ impl ActiveSequences {
     }
 
     /// The first output token came.
-    pub fn prefill_completed(&mut self, at: Moment, request: DecisionId) {
+    pub fn prefill_completed(&mut self, at: Micros, request: DecisionId) {
         let Some(active) = self.requests.get_mut(&request) else {
             let steps = self.remember(request);
             let is_first = steps.first_token.is_none();
@@ -354,7 +354,7 @@ impl ActiveSequences {
     }
 
     /// A first token is reported behind the end of its request, as of a log that is read before the messages.
-    fn prefilled_before_its_end(&mut self, at: Moment, request: DecisionId) {
+    fn prefilled_before_its_end(&mut self, at: Micros, request: DecisionId) {
         let is_end = |passed: &&mut PastStep| passed.request == request && passed.step == LoadStep::Freed;
         let Some(end) = self.passed.iter_mut().rev().find(is_end).filter(|end| end.at > at) else { return };
         let (worker, tokens) = (end.worker, std::mem::take(&mut end.tokens));
@@ -367,7 +367,7 @@ impl ActiveSequences {
     }
 
     /// The request is over.
-    pub fn free(&mut self, at: Moment, request: DecisionId) {
+    pub fn free(&mut self, at: Micros, request: DecisionId) {
         let Some(active) = self.requests.remove(&request) else {
             let steps = self.remember(request);
             let is_over_by_log = steps.is_over && steps.freed.is_none() && steps.freed_logged.is_some();
@@ -388,7 +388,7 @@ impl ActiveSequences {
     }
 
     /// The router's own message of an end that a log reported before: its time counts.
-    fn freed_at(&mut self, at: Moment, request: DecisionId) {
+    fn freed_at(&mut self, at: Micros, request: DecisionId) {
         let received = self.received;
         let of_it = |passed: &&mut PastStep| passed.request == request && passed.step != LoadStep::FirstToken;
         let mut steps = self.passed.iter_mut().filter(of_it);
@@ -418,27 +418,27 @@ impl ActiveSequences {
     }
 
     /// Whether loads at a time are known.
-    pub fn knows(&self, at: Moment) -> bool {
+    pub fn knows(&self, at: Micros) -> bool {
         at >= self.known_since
     }
 
     /// What `worker` was busy with at a time at which loads are known, without the request that was weighed: `except`,
     /// with the prompt `blocks`.
     pub fn load_at(&self, worker: WorkerIx, when: LoadTime, except: DecisionId, blocks: &[u64]) -> PastLoad {
-        let LoadTime { moment, decided, is_logged } = when;
+        let LoadTime { at, decided, is_logged } = when;
         let Some(of) = self.workers.get(worker) else {
             return PastLoad { new_blocks: blocks.len() as u64, ..PastLoad::default() };
         };
         let (mut tokens, mut requests, mut more) = (0_i128, 0_i64, HashMap::new());
-        let since = Moment::of(moment.min(decided).millis());
+        let since = Micros::of(at.min(decided).millis());
         let first = self.passed.partition_point(|passed| passed.latest < since);
-        let until = |is_exact: bool| if is_exact && is_logged { decided } else { moment };
-        let own = self.order_of(except).filter(|_| is_logged && moment == decided);
+        let until = |is_exact: bool| if is_exact && is_logged { decided } else { at };
+        let own = self.order_of(except).filter(|_| is_logged && at == decided);
         // Messages are stamped in whole milliseconds. One of the decision's own that came behind the message of the
         // decision was published after it.
         let is_behind = |passed: &PastStep| {
             !passed.is_logged
-                && passed.at == Moment::of(decided.millis())
+                && passed.at == Micros::of(decided.millis())
                 && own.is_some_and(|own| passed.received >= own)
         };
         let undone = |passed: &&PastStep| {
@@ -466,7 +466,7 @@ impl ActiveSequences {
         let is_uncertain = of.unsure.iter().any(|unsure| {
             unsure.request != except
                 && unsure.added <= until(true)
-                && unsure.freed.is_none_or(|freed| freed >= moment)
+                && unsure.freed.is_none_or(|freed| freed >= at)
         });
         PastLoad { load, new_blocks: (blocks.len() - shared) as u64, was_used, is_uncertain }
     }
@@ -481,7 +481,7 @@ impl ActiveSequences {
 
     /// Times in between at which a load changed; for a decision of which the log gives the time, without other choices
     /// of which it does: whether they came before is known.
-    pub fn times(&self, from: Moment, to: Moment, is_logged: bool) -> impl Iterator<Item = Moment> + '_ {
+    pub fn times(&self, from: Micros, to: Micros, is_logged: bool) -> impl Iterator<Item = Micros> + '_ {
         let first = self.passed.partition_point(|passed| passed.latest < from);
         let steps = self.passed.range(first..).filter(move |passed| !(is_logged && passed.is_logged));
         steps.map(|passed| passed.at).filter(move |at| (from..=to).contains(at))
@@ -499,7 +499,7 @@ impl ActiveSequences {
 
     fn pass(
         &mut self,
-        at: Moment,
+        at: Micros,
         request: DecisionId,
         worker: WorkerIx,
         (step, is_logged): (LoadStep, bool),
@@ -507,11 +507,11 @@ impl ActiveSequences {
         blocks: Arc<[u64]>,
     ) {
         self.latest = self.latest.max(at);
-        let (latest, kept) = (self.latest, self.latest.minus_ms(KEPT_MS));
+        let (latest, retained) = (self.latest, self.latest.minus_ms(KEPT_MS));
         let received_ms = self.received_ms;
         // Where our clock is not passed on, publishers' clocks alone count.
         let is_long_ago = |at: Millis| received_ms == Millis(0) || received_ms.since(at) > KEPT_MS;
-        let is_old = |passed: &PastStep| passed.latest < kept && is_long_ago(passed.received_ms);
+        let is_old = |passed: &PastStep| passed.latest < retained && is_long_ago(passed.received_ms);
         while self.passed.len() >= MAX_PASSED || self.passed.front().is_some_and(is_old) {
             let Some(passed) = self.passed.pop_front() else { break };
             self.known_since = self.known_since.max(passed.at);
@@ -533,7 +533,7 @@ impl ActiveSequences {
         if step == LoadStep::Freed
             && let Some(of) = self.workers.get_mut(worker)
         {
-            while of.unsure.front().is_some_and(|unsure| unsure.freed.is_some_and(|freed| freed < kept)) {
+            while of.unsure.front().is_some_and(|unsure| unsure.freed.is_some_and(|freed| freed < retained)) {
                 of.unsure.pop_front();
             }
         }
@@ -551,7 +551,7 @@ impl ActiveSequences {
         self.ended.entry(request).or_default()
     }
 
-    fn expire(&mut self, now: Moment) {
+    fn expire(&mut self, now: Micros) {
         while let Some(&(at, request)) = self.order.front() {
             let is_over = !self.requests.contains_key(&request);
             if !is_over && now.millis().since(at.millis()) <= EXPIRE_MS {
@@ -571,8 +571,8 @@ mod tests {
 
     const W: WorkerIx = WorkerIx(1);
 
-    fn at(ms: u64) -> Moment {
-        Moment::of(Millis(ms))
+    fn at(ms: u64) -> Micros {
+        Micros::of(Millis(ms))
     }
 
     fn id(n: u64) -> DecisionId {
@@ -626,7 +626,7 @@ mod tests {
     }
 
     #[test]
-    fn hearing_of_a_request_twice_loads_its_worker_once() {
+    fn receiving_a_request_twice_loads_its_worker_once() {
         let mut active = ActiveSequences::default();
         active.add(at(0), id(1), W, &[1], 5);
         active.add(at(1), id(1), WorkerIx(0), &[1], 5);
@@ -635,7 +635,7 @@ mod tests {
     }
 
     fn past(active: &ActiveSequences, ms: u64, blocks: &[u64]) -> PastLoad {
-        active.load_at(W, LoadTime { moment: at(ms), decided: at(10), is_logged: false }, id(9), blocks)
+        active.load_at(W, LoadTime { at: at(ms), decided: at(10), is_logged: false }, id(9), blocks)
     }
 
     #[test]
@@ -656,7 +656,7 @@ mod tests {
         assert_eq!(seen(30), (16, 4, 2, 1, true));
         assert_eq!(seen(40), (16, 3, 1, 2, true));
         assert_eq!(seen(50), (0, 0, 0, 4, true));
-        let times: Vec<Moment> = active.times(at(20), at(40), false).collect();
+        let times: Vec<Micros> = active.times(at(20), at(40), false).collect();
         assert_eq!(times, [at(20), at(30), at(40)]);
     }
 
@@ -671,7 +671,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_told_before_their_request_count_from_its_beginning() {
+    fn steps_reported_before_their_request_count_from_its_beginning() {
         let mut active = ActiveSequences::default();
         active.prefill_completed(at(30), id(1));
         active.free(at(40), id(1));
@@ -699,8 +699,8 @@ mod tests {
     }
     #[test]
     fn a_choice_counts_from_its_line_in_the_log_not_from_its_late_message() {
-        let seen = |active: &ActiveSequences, moment, decided| {
-            let when = LoadTime { moment: at(moment), decided: at(decided), is_logged: true };
+        let seen = |active: &ActiveSequences, at_ms, decided| {
+            let when = LoadTime { at: at(at_ms), decided: at(decided), is_logged: true };
             let past = active.load_at(W, when, id(9), &[]);
             (past.load.prefill_tokens, past.load.requests, past.was_used)
         };
@@ -759,7 +759,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_of_which_nobody_reports_a_step_makes_its_worker_s_load_unknown() {
+    fn a_request_without_reported_steps_makes_its_worker_s_load_unknown() {
         let mut active = ActiveSequences::default();
         active.add_logged(at(10), id(1), W, &[1], 16);
         assert!(!past(&active, 9, &[]).is_uncertain && past(&active, 10, &[]).is_uncertain);
@@ -781,7 +781,7 @@ mod tests {
     #[test]
     fn of_one_millisecond_what_is_published_behind_a_decision_came_after_it() {
         let mut active = ActiveSequences::default();
-        let decided = Moment(20_099);
+        let decided = Micros(20_099);
         active.add(at(10), id(1), W, &[1, 2], 32);
         active.add(at(10), id(2), W, &[3], 16);
         active.prefill_completed(at(20), id(1));
@@ -789,10 +789,10 @@ mod tests {
         active.add(at(20), id(9), W, &[4], 16);
         active.reported(id(9));
         active.prefill_completed(at(20), id(2));
-        let seen = |moment, is_logged| {
-            active.load_at(W, LoadTime { moment, decided, is_logged }, id(9), &[]).load.prefill_tokens
+        let seen = |at, is_logged| {
+            active.load_at(W, LoadTime { at, decided, is_logged }, id(9), &[]).load.prefill_tokens
         };
         assert_eq!(seen(decided, true), 16);
-        assert_eq!(seen(Moment(20_100), true), 0, "another state is tried apart");
+        assert_eq!(seen(Micros(20_100), true), 0, "another state is tried apart");
     }
 }

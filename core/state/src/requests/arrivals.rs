@@ -137,10 +137,10 @@ impl Arrivals {
     /// Blocks are shared, so that they cannot be dropped one by one: what is kept is written anew.
     fn forget_older_half(&mut self) {
         let mut chain = Vec::new();
-        let kept = self.latest.split_off(self.latest.len().div_ceil(2));
+        let retained = self.latest.split_off(self.latest.len().div_ceil(2));
         let before = std::mem::take(self);
         let mut room = MAX_ARRIVAL_BLOCKS / 2;
-        for mut arrival in kept.into_iter().rev() {
+        for mut arrival in retained.into_iter().rev() {
             before.prompt(&arrival, &mut chain);
             let blocks = self.blocks.len();
             arrival.leaf = self.insert(&chain);

@@ -15,13 +15,13 @@ pub(super) const NO_CHILD: u32 = u32::MAX;
 /// One block of one path. 32 bytes, and four beside them; anything derivable is not here.
 #[derive(Clone, Copy)]
 pub(super) struct Node {
-    /// Tokens hash; in an anchor the worker's index.
+    /// Tokens hash; in an orphan parent the worker's index.
     pub(super) tokens: u64,
-    /// Engine hash as a present holder gives it; in an anchor the missing parent's hash.
+    /// Engine hash as a present holder gives it; in an orphan parent the missing parent's hash.
     pub(super) block: u64,
-    /// Node above, `NONE` for the root and for anchors; in a free slot the next free slot.
+    /// Node above, `NONE` for the root and for orphan parents; in a free slot the next free slot.
     pub(super) parent: NodeId,
-    /// None, one child, or a family of them (see `children`).
+    /// None, one child, or several (see `children`).
     pub(super) child: u32,
     /// Owner set and the three flags below.
     set_and_flags: u32,
@@ -58,14 +58,14 @@ impl Node {
         self.set_and_flags &= !UNATTACHED;
     }
 
-    pub(super) const fn is_anchor(&self) -> bool {
+    pub(super) const fn is_orphan_parent(&self) -> bool {
         self.set_and_flags & ANCHOR != 0
     }
 
     /// What the blocks below have of this one in the digest.
     #[inline]
     pub(super) const fn as_above(&self) -> u64 {
-        if self.is_anchor() { self.block } else { self.tokens }
+        if self.is_orphan_parent() { self.block } else { self.tokens }
     }
 
     pub(super) const fn is_hit(&self) -> bool {
@@ -142,7 +142,7 @@ impl Arena {
         self.push(Node { tokens, block, parent, child: NO_CHILD, set_and_flags, touched })
     }
 
-    pub(super) fn add_anchor(&mut self, worker: u64, missing: u64) -> NodeId {
+    pub(super) fn add_orphan_parent(&mut self, worker: u64, missing: u64) -> NodeId {
         self.push(Node {
             tokens: worker,
             block: missing,

@@ -43,10 +43,10 @@ impl Tree {
         Reverse((n.touched, n.tokens, n.block, worker, id))
     }
 
-    /// The nearest block above that somebody holds; the root or the anchor if there is none.
+    /// The nearest block above that somebody holds; the root or the orphan parent if there is none.
     fn held_above(&self, leaf: NodeId) -> NodeId {
         let mut at = self.arena[leaf].parent;
-        while at != NodeId::ROOT && !self.arena[at].is_anchor() && self.owners(at).is_empty() {
+        while at != NodeId::ROOT && !self.arena[at].is_orphan_parent() && self.owners(at).is_empty() {
             at = self.arena[at].parent;
         }
         at

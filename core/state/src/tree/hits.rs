@@ -97,7 +97,7 @@ impl Hits {
         let group = self.open(alone);
         self.ring.push_back(End { touch, group, before: number, after: number });
         match self.at.get(&node) {
-            None => self.settle(group),
+            None => self.register(group),
             Some(&there) => self.merge(group, there),
         }
     }
@@ -134,7 +134,7 @@ impl Hits {
         self.digest = self.digest.wrapping_sub(moved.term());
         (moved.node, moved.place) = (to, place);
         match self.at.get(&to) {
-            None => self.settle(group),
+            None => self.register(group),
             Some(&there) => self.merge(group, there),
         }
     }
@@ -153,7 +153,7 @@ impl Hits {
     }
 
     /// `slot` is the group of its node.
-    fn settle(&mut self, slot: u32) {
+    fn register(&mut self, slot: u32) {
         let group = &self.groups[slot as usize];
         self.at.insert(group.node, slot);
         self.digest = self.digest.wrapping_add(group.term());
@@ -178,7 +178,7 @@ impl Hits {
         into.ends += from.ends;
         into.times = into.times.wrapping_add(from.times);
         self.free.push(small);
-        self.settle(large);
+        self.register(large);
     }
 
     fn join_circles(&mut self, one: u32, other: u32) {
@@ -208,7 +208,7 @@ impl Tree {
 
     /// Forgets the ends that are more than [`HIT_WINDOW`] older than `now`.
     pub fn expire_hits(&mut self, now: u32) {
-        self.notify(|forest, _| forest.skipped_event(now));
+        self.notify(|forest, _| forest.advance_to(now));
         while self.hits.ring.front().is_some_and(|oldest| now.saturating_sub(oldest.touch) > HIT_WINDOW) {
             self.drop_oldest_hit();
         }
@@ -266,6 +266,6 @@ impl Tree {
     /// What `node` is, whatever its id and whatever is above it.
     fn place(&self, node: NodeId) -> u64 {
         let n = &self.arena[node];
-        mix(n.tokens, if n.is_anchor() { n.block } else { 0 })
+        mix(n.tokens, if n.is_orphan_parent() { n.block } else { 0 })
     }
 }

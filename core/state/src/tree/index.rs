@@ -28,7 +28,7 @@ pub(super) struct BlockIndex {
 
 /// An engine hash and its place in the table: hashed once for all that is done with it.
 #[derive(Clone, Copy)]
-pub(super) struct Key {
+pub(super) struct NameKey {
     pub(super) hash: u64,
     place: u64,
 }
@@ -36,12 +36,12 @@ pub(super) struct Key {
 impl BlockIndex {
     /// Where to look for `hash`; for [`BlockIndex::find`] and [`BlockIndex::enter`].
     #[inline]
-    pub(super) fn key(&self, hash: u64) -> Key {
-        Key { hash, place: table_hash(&self.hasher, hash) }
+    pub(super) fn key(&self, hash: u64) -> NameKey {
+        NameKey { hash, place: table_hash(&self.hasher, hash) }
     }
 
     #[inline]
-    pub(super) fn find(&self, arena: &Arena, sets: &OwnerSets, worker: Slot, key: Key) -> Option<NodeId> {
+    pub(super) fn find(&self, arena: &Arena, sets: &OwnerSets, worker: Slot, key: NameKey) -> Option<NodeId> {
         self.locate(arena, worker, key, |set| sets.get(set).contains(worker)).map(|(node, _)| node)
     }
 
@@ -52,7 +52,7 @@ impl BlockIndex {
         &self,
         arena: &Arena,
         worker: Slot,
-        key: Key,
+        key: NameKey,
         is_owned: impl Fn(SetId) -> bool,
     ) -> Option<(NodeId, Option<usize>)> {
         let by_primary = self.table.find_bucket_index(key.place, |&n| {
@@ -73,7 +73,7 @@ impl BlockIndex {
     pub(super) fn locate_plain(
         &self,
         arena: &Arena,
-        key: Key,
+        key: NameKey,
         is_owned: impl Fn(SetId) -> bool,
     ) -> Option<(NodeId, usize)> {
         let bucket = self.table.find_bucket_index(key.place, |&n| {
@@ -119,7 +119,7 @@ impl BlockIndex {
 
     /// Enters a node that has its first owner and is called `key`.
     #[inline]
-    pub(super) fn enter(&mut self, arena: &Arena, node: NodeId, key: Key) {
+    pub(super) fn enter(&mut self, arena: &Arena, node: NodeId, key: NameKey) {
         debug_assert_eq!(arena[node].block, key.hash);
         let hasher = &self.hasher;
         let hash_of = |n: &NodeId| table_hash(hasher, arena[*n].block);
@@ -142,7 +142,7 @@ impl BlockIndex {
         sets: &OwnerSets,
         worker: Slot,
         node: NodeId,
-        key: Key,
+        key: NameKey,
     ) -> Option<NodeId> {
         let hasher = &self.hasher;
         let hash_of = |n: &NodeId| table_hash(hasher, arena[*n].block);
@@ -223,7 +223,7 @@ impl BlockIndex {
     }
 
     /// Gives `node` the name that one of its `owners` uses where none uses `Node::block` any more.
-    pub(super) fn settle(&mut self, arena: &mut Arena, node: NodeId, owners: &OwnerSet) {
+    pub(super) fn replace_primary(&mut self, arena: &mut Arena, node: NodeId, owners: &OwnerSet) {
         if self.uses_primary(node, owners.len()) {
             return;
         }

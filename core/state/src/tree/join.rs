@@ -4,58 +4,58 @@ use super::{NodeId, Tree};
 use radixscope_model::id::{BlockHash, Slot};
 
 impl Tree {
-    /// The parent that `anchor` waited for is `parent`: its subtree moves below it.
+    /// The parent that `orphan_parent` waited for is `parent`: its subtree moves below it.
     ///
-    /// Everything below an anchor is held by one worker at most, the anchor's own. Does nothing where `parent` lies
-    /// below the anchor itself: a chain that claims to be its own ancestor keeps waiting.
-    pub(super) fn join(&mut self, anchor: NodeId, parent: NodeId) {
-        if self.is_below(parent, anchor) {
+    /// Everything below an orphan parent is held by one worker at most, its own. Does nothing where `parent` lies
+    /// below the orphan parent itself: a chain that claims to be its own ancestor keeps waiting.
+    pub(super) fn join(&mut self, orphan_parent: NodeId, parent: NodeId) {
+        if self.is_below(parent, orphan_parent) {
             return;
         }
-        let waiting = self.arena[anchor];
+        let waiting = self.arena[orphan_parent];
         let worker = Slot(waiting.tokens as u16);
-        self.anchors.remove(&(worker, BlockHash(waiting.block)));
+        self.orphan_parents.remove(&(worker, BlockHash(waiting.block)));
         let attach = !self.arena[parent].is_unattached();
-        self.pass_hits(anchor, parent);
-        let mut merges = vec![(anchor, parent)];
+        self.pass_hits(orphan_parent, parent);
+        let mut merges = vec![(orphan_parent, parent)];
         while let Some((from, to)) = merges.pop() {
-            let children: Vec<NodeId> = self.families.of(&self.arena, from).collect();
+            let children: Vec<NodeId> = self.child_index.of(&self.arena, from).collect();
             for child in children {
                 let tokens = self.arena[child].tokens;
-                match self.families.find(&self.arena, to, tokens) {
-                    Some(twin) => {
-                        self.pass_hits(child, twin);
-                        let first = self.first_stored(child).min(self.first_stored(twin));
-                        self.arena.set_first_stored(twin, first);
-                        self.hand_over(worker, child, twin);
+                match self.child_index.find(&self.arena, to, tokens) {
+                    Some(existing) => {
+                        self.pass_hits(child, existing);
+                        let first = self.first_stored(child).min(self.first_stored(existing));
+                        self.arena.set_first_stored(existing, first);
+                        self.hand_over(worker, child, existing);
                         // Freed already if nothing hangs below it.
                         if !self.arena[child].is_free() {
-                            merges.push((child, twin));
+                            merges.push((child, existing));
                         }
                     }
                     None => self.reparent(worker, child, to, attach),
                 }
             }
-            // Goes, with what is above it up to the anchor, once its last child has gone.
+            // Goes, with what is above it up to the orphan parent, once its last child has gone.
             if !self.arena[from].is_free() {
                 self.prune(from);
             }
         }
     }
 
-    /// `worker` holds `twin` instead of `child`, which has the same path.
-    fn hand_over(&mut self, worker: Slot, child: NodeId, twin: NodeId) {
+    /// `worker` holds `existing` instead of `child`, which has the same path.
+    fn hand_over(&mut self, worker: Slot, child: NodeId, existing: NodeId) {
         if !self.owners(child).contains(worker) {
             return;
         }
         let name = self.index.name(&self.arena, child, worker);
-        let further = self.twins.names(child, worker);
-        self.arena[twin].touched = self.arena[twin].touched.max(self.arena[child].touched);
+        let further = self.duplicate_hashes.names(child, worker);
+        self.arena[existing].touched = self.arena[existing].touched.max(self.arena[child].touched);
         for &name in &further {
             self.remove_name(worker, name);
         }
         for name in std::iter::once(name).chain(further) {
-            self.acquire(worker, twin, name);
+            self.acquire(worker, existing, name);
         }
     }
 
@@ -65,14 +65,14 @@ impl Tree {
         if held {
             self.digest = self.digest.wrapping_sub(self.term(worker, child, name));
         }
-        self.families.unlink(&mut self.arena, child);
-        self.families.link(&mut self.arena, to, child);
+        self.child_index.unlink(&mut self.arena, child);
+        self.child_index.link(&mut self.arena, to, child);
         if held {
             self.digest = self.digest.wrapping_add(self.term(worker, child, name));
         }
         if attach {
             self.attach_below(worker, child);
-            self.notify(|forest, ground| forest.grafted(ground, child));
+            self.notify(|forest, nodes| forest.grafted(nodes, child));
         }
     }
 
@@ -86,17 +86,17 @@ impl Tree {
                 self.totals.unattached -= 1;
                 self.totals.nodes += 1;
             }
-            todo.extend(self.families.of(&self.arena, node));
+            todo.extend(self.child_index.of(&self.arena, node));
         }
     }
 
-    fn is_below(&self, node: NodeId, anchor: NodeId) -> bool {
+    fn is_below(&self, node: NodeId, orphan_parent: NodeId) -> bool {
         if !self.arena[node].is_unattached() {
             return false;
         }
         let mut at = node;
         loop {
-            if at == anchor {
+            if at == orphan_parent {
                 return true;
             }
             if at == NodeId::ROOT || at == NodeId::NONE {

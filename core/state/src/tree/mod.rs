@@ -4,7 +4,7 @@
 //! blocks   one node of 36 bytes per distinct path, in an arena of fixed chunks, addressed by a u32
 //! owners   per node the id of an interned set of workers: neighbours nearly always share one
 //! index    engine hash → node, with the worker checked in the node's owners
-//! anchors  (worker, missing parent's hash) → a subtree that waits for that parent
+//! orphans  (worker, missing parent's hash) → a subtree that waits for that parent
 //! hits     where the held prefixes of the latest requests ended
 //! ```
 //!
@@ -15,11 +15,11 @@
 //! # How it works
 //!
 //! One node of 36 bytes per distinct path in an arena of fixed chunks. A node has its tokens hash, the engine hash as its
-//! first present holder gave it, its parent, its only child or a family of children (an insertion-ordered hash map,
+//! first present holder gave it, its parent, its only child or a map of children (an insertion-ordered hash map,
 //! for the few nodes that branch), the id of an interned set of owners, and the time it was last stored. An engine
 //! hash is found through a table of node ids; where engines hash differently, the deviating names are kept aside per
 //! worker. A removal in the middle of a chain leaves a node without owners that still leads to held blocks; it goes
-//! when nothing is below it. A store with an unknown parent hangs below an *anchor*, keyed by worker and missing
+//! when nothing is below it. A store with an unknown parent hangs below an *orphan parent*, keyed by worker and missing
 //! hash, and is joined when that worker stores the parent. The digest of the tree is a sum over (worker, block,
 //! place), kept up with every change, so it is order-independent and costs nothing to read. At the limit (two million
 //! nodes) a sweep drops the leaves stored longest ago; the choice depends only on what was received, so server and
@@ -37,6 +37,7 @@
 mod arena;
 mod children;
 mod coldest;
+mod duplicate_hashes;
 pub mod forest;
 mod hits;
 mod index;
@@ -45,9 +46,8 @@ mod moves;
 mod overlap;
 mod owners;
 mod snapshot;
-mod still;
 mod store;
-mod twins;
+mod turnover;
 mod union;
 mod walk;
 
@@ -65,18 +65,18 @@ pub use hits::{HIT_WINDOW, MAX_HITS};
 pub use overlap::OverlapRule;
 pub use owners::OwnerSet;
 pub use snapshot::{RestoreError, TreePart, TreeReader};
-pub use still::Turnover;
 pub use store::StoreOutcome;
+pub use turnover::Turnover;
 pub use union::{Holders, Union};
 pub use walk::{Step, Walk};
 
 use arena::Arena;
-use children::Families;
-use forest::{Forest, Ground};
+use children::ChildIndex;
+use duplicate_hashes::DuplicateHashes;
+use forest::{Forest, TreeNodes};
 use hits::Hits;
 use index::BlockIndex;
 use owners::OwnerSets;
-use twins::Twins;
 
 /// Nodes a tree keeps unless set otherwise; beyond it the coldest leaves leave the picture.
 pub const DEFAULT_LIMIT_NODES: u32 = 2_000_000;
@@ -154,11 +154,11 @@ impl Holdings {
 /// The prefix tree mirror. See the module's documentation.
 pub struct Tree {
     arena: Arena,
-    families: Families,
+    child_index: ChildIndex,
     sets: OwnerSets,
     index: BlockIndex,
-    twins: Twins,
-    anchors: HashMap<(Slot, BlockHash), NodeId>,
+    duplicate_hashes: DuplicateHashes,
+    orphan_parents: HashMap<(Slot, BlockHash), NodeId>,
     holdings: Vec<Holdings>,
     totals: Totals,
     hits: Hits,
@@ -182,11 +182,11 @@ impl Tree {
     pub fn with_limit(limit: u32) -> Self {
         Self {
             arena: Arena::new(),
-            families: Families::default(),
+            child_index: ChildIndex::default(),
             sets: OwnerSets::default(),
             index: BlockIndex::default(),
-            twins: Twins::default(),
-            anchors: HashMap::with_hasher(DefaultHashBuilder::default()),
+            duplicate_hashes: DuplicateHashes::default(),
+            orphan_parents: HashMap::with_hasher(DefaultHashBuilder::default()),
             holdings: Vec::new(),
             totals: Totals::default(),
             hits: Hits::default(),
@@ -197,16 +197,16 @@ impl Tree {
         }
     }
 
-    /// A copy for a reader that takes its time, without a forest. Takes some tens of milliseconds for a million nodes.
+    /// A copy without a forest, for a slow reader. Takes some tens of milliseconds for a million nodes.
     #[must_use]
-    pub fn frozen(&self) -> Self {
+    pub fn copy_without_forest(&self) -> Self {
         Self {
             arena: self.arena.clone(),
-            families: self.families.clone(),
+            child_index: self.child_index.clone(),
             sets: self.sets.clone(),
             index: self.index.clone(),
-            twins: self.twins.clone(),
-            anchors: self.anchors.clone(),
+            duplicate_hashes: self.duplicate_hashes.clone(),
+            orphan_parents: self.orphan_parents.clone(),
             holdings: self.holdings.clone(),
             totals: self.totals,
             hits: self.hits.clone(),
@@ -243,7 +243,7 @@ impl Tree {
         self.holdings.get(worker.at()).copied().unwrap_or_default()
     }
 
-    /// Nodes in memory: held blocks, blocks that only lead to held ones, and anchors.
+    /// Nodes in memory: held blocks, blocks that only lead to held ones, and orphan parents.
     pub fn allocated(&self) -> u32 {
         self.arena.live()
     }
@@ -254,7 +254,7 @@ impl Tree {
             .wrapping_add(mix(self.totals.nodes, self.totals.hidden))
             .wrapping_add(mix(self.totals.shared, self.totals.resident))
             .wrapping_add(self.hits.digest())
-            .wrapping_add(self.twins.digest())
+            .wrapping_add(self.duplicate_hashes.digest())
     }
 
     /// The router's hash of the block at `node`.
@@ -284,7 +284,7 @@ impl Tree {
 
     /// Names beyond the first that workers have for blocks they hold.
     pub fn further_names(&self) -> u64 {
-        self.twins.len() as u64
+        self.duplicate_hashes.len() as u64
     }
 
     /// Workers that hold the block at `node`; empty where it only leads to held blocks.
@@ -303,7 +303,7 @@ impl Tree {
     }
 
     /// When a worker first stored this block since it is in the tree, in the caller's units; 0 for the root, for
-    /// anchors and where it is not known ([`Tree::TIME_UNKNOWN`]).
+    /// orphan parents and where it is not known ([`Tree::TIME_UNKNOWN`]).
     pub fn first_stored(&self, node: NodeId) -> u32 {
         self.arena.first_stored(node)
     }
@@ -312,12 +312,12 @@ impl Tree {
     /// the first block after a missing parent.
     pub fn parent(&self, node: NodeId) -> Option<NodeId> {
         let parent = self.arena[node].parent;
-        (parent != NodeId::NONE && !self.arena[parent].is_anchor()).then_some(parent)
+        (parent != NodeId::NONE && !self.arena[parent].is_orphan_parent()).then_some(parent)
     }
 
     /// The block after `node` whose tokens have this hash.
     pub fn child(&self, node: NodeId, tokens: TokensHash) -> Option<NodeId> {
-        self.families.find(&self.arena, node, tokens.0)
+        self.child_index.find(&self.arena, node, tokens.0)
     }
 
     /// Whether the path from the root to `node` is known.
@@ -342,36 +342,43 @@ impl Tree {
     /// Node where `worker` holds the block it calls `hash`.
     pub fn find(&self, worker: Slot, hash: BlockHash) -> Option<NodeId> {
         let first = self.index.find(&self.arena, &self.sets, worker, self.index.key(hash.0));
-        if self.twins.is_empty() { first } else { first.or_else(|| self.twins.find(worker, hash.0)) }
+        if self.duplicate_hashes.is_empty() {
+            first
+        } else {
+            first.or_else(|| self.duplicate_hashes.find(worker, hash.0))
+        }
     }
 
     /// A node that some worker calls `hash`.
     pub fn find_any(&self, hash: BlockHash) -> Option<NodeId> {
-        self.index.find_any(&self.arena, hash).or_else(|| self.twins.find_any(hash.0))
+        self.index.find_any(&self.arena, hash).or_else(|| self.duplicate_hashes.find_any(hash.0))
     }
 
     /// Bytes of heap in use by the tree.
     pub fn heap_bytes(&self) -> usize {
         self.arena.heap_bytes()
-            + self.families.heap_bytes()
+            + self.child_index.heap_bytes()
             + self.sets.heap_bytes()
             + self.index.heap_bytes()
-            + self.twins.heap_bytes()
+            + self.duplicate_hashes.heap_bytes()
             + self.hits.heap_bytes()
-            + self.anchors.capacity() * size_of::<((Slot, BlockHash), NodeId)>()
+            + self.orphan_parents.capacity() * size_of::<((Slot, BlockHash), NodeId)>()
             + self.holdings.capacity() * size_of::<Holdings>()
     }
 
     /// Notifies the forest, if there is one, of a change.
     #[inline]
-    fn notify(&mut self, notify: impl FnOnce(&mut Forest, Ground<'_>)) {
+    fn notify(&mut self, notify: impl FnOnce(&mut Forest, TreeNodes<'_>)) {
         if let Some(forest) = &mut self.forest {
-            notify(forest, Ground { arena: &self.arena, families: &self.families, sets: &self.sets });
+            notify(
+                forest,
+                TreeNodes { arena: &self.arena, child_index: &self.child_index, sets: &self.sets },
+            );
         }
     }
 
-    fn ground(&self) -> Ground<'_> {
-        Ground { arena: &self.arena, families: &self.families, sets: &self.sets }
+    fn nodes(&self) -> TreeNodes<'_> {
+        TreeNodes { arena: &self.arena, child_index: &self.child_index, sets: &self.sets }
     }
 
     #[inline]

@@ -5,7 +5,7 @@ use super::owners::SetId;
 use super::{NodeId, Tree};
 use radixscope_model::id::Slot;
 
-/// What one event moved and what is not counted yet. To be settled before anything else looks at sets or totals.
+/// What one event moved and what is not counted yet. To be applied before anything else looks at sets or totals.
 pub(super) struct Moves {
     worker: Slot,
     /// Set that the blocks come from; `NONE` where none was looked at.
@@ -42,9 +42,9 @@ impl Moves {
 impl Tree {
     /// Whether the worker of `moves` is in `set`, the owners of a block, and whether another one is.
     #[inline]
-    pub(super) fn looks_at(&mut self, moves: &mut Moves, set: SetId) -> (bool, bool) {
+    pub(super) fn move_from(&mut self, moves: &mut Moves, set: SetId) -> (bool, bool) {
         if set != moves.from {
-            self.settle_moves(moves);
+            self.apply_moves(moves);
             (moves.from, moves.owners) = (set, self.sets.owners(set));
             moves.has_worker = self.sets.get(set).contains(moves.worker);
         }
@@ -54,7 +54,7 @@ impl Tree {
     /// The worker of `moves` becomes an owner of a block, at whose owners was just looked, or ceases to be one. Gives its new set,
     /// which is counted as used.
     #[inline]
-    pub(super) fn moves_to(&mut self, moves: &mut Moves, is_unattached: bool) -> SetId {
+    pub(super) fn move_to(&mut self, moves: &mut Moves, is_unattached: bool) -> SetId {
         if moves.to == NONE {
             moves.to = self.sets.toggled(moves.from, moves.worker);
         }
@@ -69,14 +69,14 @@ impl Tree {
         let n = &self.arena[node];
         debug_assert!(n.set() == moves.from, "looked at");
         let (tokens, parent, is_unattached) = (n.tokens, n.parent, n.is_unattached());
-        let to = self.moves_to(moves, is_unattached);
+        let to = self.move_to(moves, is_unattached);
         self.arena[node].change_set(to);
         super::term(moves.worker, tokens, self.above(parent), name)
     }
 
     /// Counts what was moved.
     #[inline]
-    pub(super) fn settle_moves(&mut self, moves: &mut Moves) {
+    pub(super) fn apply_moves(&mut self, moves: &mut Moves) {
         if moves.to != NONE {
             self.count_moves(moves);
         }

@@ -46,7 +46,7 @@ impl Tree {
                     node
                 }
                 _ => {
-                    at = self.families.find(&self.arena, at, tokens.0)?;
+                    at = self.child_index.find(&self.arena, at, tokens.0)?;
                     let (node, rest) = self.arena.row(at).split_first()?;
                     next = rest;
                     node

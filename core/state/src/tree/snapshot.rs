@@ -16,15 +16,15 @@ const NODE_BYTES: usize = 2 * 8 + 4;
 /// A run of nodes in pre-order.
 #[derive(Serialize, Deserialize, Default)]
 pub struct TreePart {
-    /// How many levels to go up from the node before to reach this node's parent; for an anchor, all of them.
+    /// How many levels to go up from the node before to reach this node's parent; for an orphan parent, all of them.
     up: Vec<u32>,
     /// Anchors in this part: index of the node, worker, missing parent's hash.
-    anchors: Vec<(u32, Slot, BlockHash)>,
+    orphan_parents: Vec<(u32, Slot, BlockHash)>,
     tokens: Vec<TokensHash>,
     blocks: Vec<BlockHash>,
     touched: Vec<u32>,
-    /// How long before that each was first stored, wrapping: small where the times themselves are not.
-    kept: Vec<u32>,
+    /// How long before `touched` each was first stored, wrapping: small where the times themselves are not.
+    stored_before: Vec<u32>,
     /// Owner sets of this part, and per node which one.
     sets: Vec<Vec<u16>>,
     set: Vec<u32>,
@@ -42,10 +42,10 @@ impl Tree {
     pub fn snapshot<E>(&self, mut part: impl FnMut(&TreePart) -> Result<(), E>) -> Result<(), E> {
         let mut writer = Writer::default();
         writer.hit.insert(NodeId::ROOT, 0);
-        let mut anchors: Vec<NodeId> = self.anchors().collect();
+        let mut orphan_parents: Vec<NodeId> = self.orphan_parents().collect();
         // Node ids differ between two trees that received the same; the bytes should not.
-        anchors.sort_by_key(|&a| (self.arena[a].tokens, self.arena[a].block));
-        for top in std::iter::once(NodeId::ROOT).chain(anchors) {
+        orphan_parents.sort_by_key(|&a| (self.arena[a].tokens, self.arena[a].block));
+        for top in std::iter::once(NodeId::ROOT).chain(orphan_parents) {
             for step in self.walk(top) {
                 let Step::Enter { node, depth } = step else { continue };
                 if node == NodeId::ROOT {
@@ -71,7 +71,7 @@ struct Writer {
     /// Of those with hits, the place in pre-order.
     hit: hashbrown::HashMap<NodeId, u32>,
     local: hashbrown::HashMap<u32, u32>,
-    /// Depth of the node before, counted from the root or the anchor.
+    /// Depth of the node before, counted from the root or the orphan parent.
     depth: u32,
 }
 
@@ -85,9 +85,9 @@ impl Writer {
         let part = &mut self.part;
         let at = part.up.len() as u32;
         let n = &tree.arena[node];
-        if n.is_anchor() {
+        if n.is_orphan_parent() {
             part.up.push(self.depth);
-            part.anchors.push((at, Slot(n.tokens as u16), BlockHash(n.block)));
+            part.orphan_parents.push((at, Slot(n.tokens as u16), BlockHash(n.block)));
         } else {
             part.up.push(self.depth + 1 - depth);
         }
@@ -95,7 +95,7 @@ impl Writer {
         part.tokens.push(TokensHash(n.tokens));
         part.blocks.push(BlockHash(n.block));
         part.touched.push(n.touched);
-        part.kept.push(n.touched.wrapping_sub(tree.first_stored(node)));
+        part.stored_before.push(n.touched.wrapping_sub(tree.first_stored(node)));
         self.count += 1;
         if n.is_hit() {
             self.hit.insert(node, self.count);
@@ -115,9 +115,9 @@ impl Writer {
                 }
             }
         }
-        if !tree.twins.is_empty() {
+        if !tree.duplicate_hashes.is_empty() {
             for worker in owners.iter() {
-                let names = tree.twins.names(node, worker);
+                let names = tree.duplicate_hashes.names(node, worker);
                 part.names.extend(names.into_iter().map(|name| (at, worker, BlockHash(name))));
             }
         }
@@ -138,7 +138,7 @@ pub enum RestoreError {
     /// A node's place is above the root.
     #[error("the snapshot's node {0} has no place in the tree")]
     Place(u32),
-    /// The same node, anchor or block twice.
+    /// The same node, orphan parent or block twice.
     #[error("the snapshot has node {0} twice")]
     Twice(u32),
     /// A leaf without owners.
@@ -156,12 +156,12 @@ const MAX_HIDDEN: u64 = 1 << 48;
 /// Builds a tree from parts.
 pub struct TreeReader {
     tree: Tree,
-    /// Path to the node restored last, the root or anchor first.
+    /// Path to the node restored last, the root or orphan parent first.
     path: Vec<NodeId>,
     count: u32,
     /// Whether the node restored last has no owner, so that one must follow below it.
     open: bool,
-    /// Below an anchor: the one worker whose blocks may be there.
+    /// Below an orphan parent: the one worker whose blocks may be there.
     waiting: Option<Slot>,
     /// The owners of the node restored last.
     owners: Vec<Slot>,
@@ -184,23 +184,23 @@ impl TreeReader {
     pub fn part(&mut self, part: &TreePart, left_bytes: usize) -> Result<(), RestoreError> {
         let n = part.up.len();
         let hashes = [part.tokens.len(), part.blocks.len()];
-        if hashes != [n; 2] || [part.touched.len(), part.kept.len(), part.set.len()] != [n; 3] {
+        if hashes != [n; 2] || [part.touched.len(), part.stored_before.len(), part.set.len()] != [n; 3] {
             return Err(RestoreError::Columns);
         }
         self.tree.index.reserve(&self.tree.arena, n.min(PART_NODES) + left_bytes / NODE_BYTES);
         let sets: Vec<OwnerSet> = part.sets.iter().map(|s| s.iter().map(|&w| Slot(w)).collect()).collect();
         let ids: Vec<_> = sets.into_iter().map(|s| self.tree.sets.intern(s)).collect();
-        let mut anchors = part.anchors.iter().peekable();
+        let mut orphan_parents = part.orphan_parents.iter().peekable();
         let mut variants = part.variants.iter().peekable();
         let mut names = part.names.iter().peekable();
         for i in 0..n {
-            let node = match anchors.next_if(|a| a.0 as usize == i) {
-                Some(&(_, worker, missing)) => self.anchor(worker, missing)?,
+            let node = match orphan_parents.next_if(|a| a.0 as usize == i) {
+                Some(&(_, worker, missing)) => self.orphan_parent(worker, missing)?,
                 None => self.node(part.up[i], part.tokens[i], part.blocks[i])?,
             };
             self.count += 1;
             self.tree.arena[node].touched = part.touched[i];
-            self.tree.arena.set_first_stored(node, part.touched[i].wrapping_sub(part.kept[i]));
+            self.tree.arena.set_first_stored(node, part.touched[i].wrapping_sub(part.stored_before[i]));
             let set = *ids.get(part.set[i] as usize).ok_or(RestoreError::Columns)?;
             self.tree.sets.add_use(set);
             self.tree.arena[node].change_set(set);
@@ -214,7 +214,7 @@ impl TreeReader {
                 self.further_name(node, worker, name)?;
             }
         }
-        if anchors.next().is_some() || variants.next().is_some() || names.next().is_some() {
+        if orphan_parents.next().is_some() || variants.next().is_some() || names.next().is_some() {
             return Err(RestoreError::Columns);
         }
         for &(place, touch) in &part.hits {
@@ -247,17 +247,17 @@ impl TreeReader {
         if self.open { Err(RestoreError::Unheld(self.count - 1)) } else { Ok(()) }
     }
 
-    fn anchor(&mut self, worker: Slot, missing: BlockHash) -> Result<NodeId, RestoreError> {
+    fn orphan_parent(&mut self, worker: Slot, missing: BlockHash) -> Result<NodeId, RestoreError> {
         self.close()?;
         self.waiting = Some(worker);
-        if self.tree.anchors.contains_key(&(worker, missing)) {
+        if self.tree.orphan_parents.contains_key(&(worker, missing)) {
             return Err(RestoreError::Twice(self.count));
         }
-        let anchor = self.tree.arena.add_anchor(u64::from(worker.0), missing.0);
-        self.tree.anchors.insert((worker, missing), anchor);
+        let orphan_parent = self.tree.arena.add_orphan_parent(u64::from(worker.0), missing.0);
+        self.tree.orphan_parents.insert((worker, missing), orphan_parent);
         self.path.clear();
-        self.path.push(anchor);
-        Ok(anchor)
+        self.path.push(orphan_parent);
+        Ok(orphan_parent)
     }
 
     fn node(&mut self, up: u32, tokens: TokensHash, block: BlockHash) -> Result<NodeId, RestoreError> {
@@ -271,7 +271,7 @@ impl TreeReader {
             return Err(RestoreError::Twice(self.count));
         }
         let node = self.tree.arena.add(parent, tokens.0, block.0, 0);
-        self.tree.families.link(&mut self.tree.arena, parent, node);
+        self.tree.child_index.link(&mut self.tree.arena, parent, node);
         self.path.push(node);
         Ok(node)
     }
@@ -311,7 +311,7 @@ impl TreeReader {
         }
         let is_foreign = self.waiting.is_some_and(|w| owners > 1 || !tree.sets.get(set).contains(w));
         let is_named = tree.index.uses_primary(node, owners as usize);
-        if tree.arena[node].is_anchor() || is_foreign || !is_named {
+        if tree.arena[node].is_orphan_parent() || is_foreign || !is_named {
             return Err(RestoreError::Columns);
         }
         if tree.index.is_taken(&tree.arena, &tree.sets, node) {

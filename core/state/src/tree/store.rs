@@ -55,7 +55,7 @@ impl Tree {
                     if blocks.is_empty() {
                         return outcome;
                     }
-                    self.anchor(worker, hash)
+                    self.orphan_parent(worker, hash)
                 }
             },
         };
@@ -63,8 +63,8 @@ impl Tree {
         let mut above_in_digest = self.above(above);
         while let Some((block, after)) = rest.split_first() {
             let (hash, tokens) = (block.block_hash, block.tokens_hash.0);
-            let Some(node) = self.families.find(&self.arena, above, tokens) else {
-                self.settle_moves(&mut moves);
+            let Some(node) = self.child_index.find(&self.arena, above, tokens) else {
+                self.apply_moves(&mut moves);
                 (above, rest) = self.append(worker, above, rest, touched, &mut outcome);
                 above_in_digest = self.above(above);
                 continue;
@@ -75,20 +75,20 @@ impl Tree {
             }
             let (owners, is_unattached) = (n.set(), n.is_unattached());
             // Where no other block and no other name can be meant the node alone decides, as for most blocks that are stored again.
-            let is_plain = n.block == hash.0 && self.index.is_plain() && self.twins.is_empty();
-            let looked = if is_plain { self.looks_at(&mut moves, owners) } else { (false, false) };
+            let is_plain = n.block == hash.0 && self.index.is_plain() && self.duplicate_hashes.is_empty();
+            let looked = if is_plain { self.move_from(&mut moves, owners) } else { (false, false) };
             let acquired = match looked {
                 (true, _) => Acquired::Known,
                 (false, true) => {
-                    let to = self.moves_to(&mut moves, is_unattached);
+                    let to = self.move_to(&mut moves, is_unattached);
                     self.arena[node].change_set(to);
                     let term = super::term(worker, tokens, above_in_digest, hash.0);
                     self.digest = self.digest.wrapping_add(term);
-                    self.notify(|forest, ground| forest.owners_changed(ground, node));
+                    self.notify(|forest, nodes| forest.owners_changed(nodes, node));
                     Acquired::Joined { differs: false }
                 }
                 (false, false) => {
-                    self.settle_moves(&mut moves);
+                    self.apply_moves(&mut moves);
                     self.acquire(worker, node, hash.0)
                 }
             };
@@ -104,13 +104,13 @@ impl Tree {
             if touched != Self::TIME_UNKNOWN {
                 self.notify(|forest, _| forest.touched(node, touched));
             }
-            if let Some(anchor) = self.awaiting(worker, hash) {
-                self.settle_moves(&mut moves);
-                self.join(anchor, node);
+            if let Some(orphan_parent) = self.awaiting(worker, hash) {
+                self.apply_moves(&mut moves);
+                self.join(orphan_parent, node);
             }
             (above, above_in_digest, rest) = (node, tokens, after);
         }
-        self.settle_moves(&mut moves);
+        self.apply_moves(&mut moves);
         if self.arena.live() > self.limit {
             self.drop_coldest();
         }
@@ -164,7 +164,7 @@ impl Tree {
     pub fn remove_all(&mut self, worker: Slot, hashes: &[BlockHash]) -> usize {
         let (mut moves, mut unknown) = (Moves::new(worker), 0);
         for &BlockHash(hash) in hashes {
-            let was_held = match self.index.has_no_variants() && self.twins.is_empty() {
+            let was_held = match self.index.has_no_variants() && self.duplicate_hashes.is_empty() {
                 true => self.remove_plain(&mut moves, hash),
                 false => self.remove_named(&mut moves, hash),
             };
@@ -172,7 +172,7 @@ impl Tree {
                 unknown += usize::from(self.totals.hidden == 0 || !self.remove_hidden(worker));
             }
         }
-        self.settle_moves(&mut moves);
+        self.apply_moves(&mut moves);
         unknown
     }
 
@@ -184,7 +184,7 @@ impl Tree {
             return true;
         }
         // Sets and totals are looked at below.
-        self.settle_moves(moves);
+        self.apply_moves(moves);
         let key = self.index.key(name);
         let found = self.index.locate(&self.arena, worker, key, |set| self.sets.get(set).contains(worker));
         found.inspect(|&(node, bucket)| self.lose_name(worker, node, bucket)).is_some()
@@ -200,8 +200,8 @@ impl Tree {
             return false;
         };
         let n = self.arena[node];
-        let (_, has_others) = self.looks_at(moves, n.set());
-        let to = self.moves_to(moves, n.is_unattached());
+        let (_, has_others) = self.move_from(moves, n.set());
+        let to = self.move_to(moves, n.is_unattached());
         let above = &mut self.arena[n.parent];
         let term = super::term(worker, n.tokens, above.as_above(), name);
         self.digest = self.digest.wrapping_sub(term);
@@ -210,7 +210,7 @@ impl Tree {
                 self.index.leave(&self.arena, node, Some(bucket));
             }
             self.arena[node].change_set(to);
-            self.notify(|forest, ground| forest.owners_changed(ground, node));
+            self.notify(|forest, nodes| forest.owners_changed(nodes, node));
             return true;
         }
         // Nobody holds it and nothing is below it: it goes, and with it what only led to it.
@@ -219,12 +219,12 @@ impl Tree {
         if leads_nowhere {
             above.child = NO_CHILD;
         } else {
-            self.families.unlink(&mut self.arena, node);
+            self.child_index.unlink(&mut self.arena, node);
         }
         self.index.leave(&self.arena, node, Some(bucket));
         self.pass_hits(node, n.parent);
         self.arena.free(node);
-        self.notify(|forest, ground| forest.removed(ground, node, n.parent));
+        self.notify(|forest, nodes| forest.removed(nodes, node, n.parent));
         if is_empty {
             self.prune(n.parent);
         }
@@ -285,18 +285,18 @@ impl Tree {
         let (mut rest, mut held) = (blocks, None);
         while let Some((block, after)) = rest.split_first() {
             let (tokens, key) = (block.tokens_hash.0, self.index.key(block.block_hash.0));
-            if !self.twins.is_empty() {
+            if !self.duplicate_hashes.is_empty() {
                 self.remove_name(worker, key.hash);
             }
             let node = self.arena.add_owned(last, is_unattached, tokens, key.hash, touched, own);
             if last == above {
-                self.families.link(&mut self.arena, last, node);
+                self.child_index.link(&mut self.arena, last, node);
             } else {
                 self.arena[last].child = node.0;
             }
             held = self.index.enter_new(&self.arena, &self.sets, worker, node, key);
             self.digest = self.digest.wrapping_add(super::term(worker, tokens, above_tokens, key.hash));
-            self.notify(|forest, ground| forest.added(ground, node));
+            self.notify(|forest, nodes| forest.added(nodes, node));
             if touched != Self::TIME_UNKNOWN {
                 self.notify(|forest, _| forest.touched(node, touched));
             }
@@ -315,9 +315,9 @@ impl Tree {
             self.lose_name(worker, held, None);
         }
         if let Some(block) = appended.last()
-            && let Some(anchor) = self.awaiting(worker, block.block_hash)
+            && let Some(orphan_parent) = self.awaiting(worker, block.block_hash)
         {
-            self.join(anchor, last);
+            self.join(orphan_parent, last);
         }
         (last, rest)
     }
@@ -325,17 +325,17 @@ impl Tree {
     /// Below what blocks wait for the block that `worker` calls so.
     #[inline]
     fn awaiting(&self, worker: Slot, hash: BlockHash) -> Option<NodeId> {
-        if self.anchors.is_empty() { None } else { self.anchors.get(&(worker, hash)).copied() }
+        if self.orphan_parents.is_empty() { None } else { self.orphan_parents.get(&(worker, hash)).copied() }
     }
 
     /// The place where blocks of `worker` wait for the block it calls `missing`.
-    fn anchor(&mut self, worker: Slot, missing: BlockHash) -> NodeId {
-        if let Some(&anchor) = self.anchors.get(&(worker, missing)) {
-            return anchor;
+    fn orphan_parent(&mut self, worker: Slot, missing: BlockHash) -> NodeId {
+        if let Some(&orphan_parent) = self.orphan_parents.get(&(worker, missing)) {
+            return orphan_parent;
         }
-        let anchor = self.arena.add_anchor(u64::from(worker.0), missing.0);
-        self.anchors.insert((worker, missing), anchor);
-        anchor
+        let orphan_parent = self.arena.add_orphan_parent(u64::from(worker.0), missing.0);
+        self.orphan_parents.insert((worker, missing), orphan_parent);
+        orphan_parent
     }
 
     /// `worker` holds `node` and calls it so.
@@ -346,8 +346,8 @@ impl Tree {
             Some(held) if held == node => return Acquired::Known,
             other => other,
         };
-        if !self.twins.is_empty() {
-            if self.twins.find(worker, key.hash) == Some(node) {
+        if !self.duplicate_hashes.is_empty() {
+            if self.duplicate_hashes.find(worker, key.hash) == Some(node) {
                 return Acquired::Known;
             }
             self.remove_name(worker, key.hash);
@@ -357,7 +357,7 @@ impl Tree {
         let count = owners.len();
         if owners.contains(worker) {
             // As many as there may be blocks; beyond that only the last name counts.
-            if self.twins.len() < self.limit as usize {
+            if self.duplicate_hashes.len() < self.limit as usize {
                 self.add_name(worker, node, key.hash);
             } else {
                 self.rename(worker, node, key.hash);
@@ -375,7 +375,7 @@ impl Tree {
             }
             let term = self.move_alone(worker, node, key.hash);
             self.digest = self.digest.wrapping_add(term);
-            self.notify(|forest, ground| forest.owners_changed(ground, node));
+            self.notify(|forest, nodes| forest.owners_changed(nodes, node));
         }
         if let Some(held) = elsewhere {
             self.lose_name(worker, held, None);
@@ -385,14 +385,14 @@ impl Tree {
 
     /// `worker` also calls `node`, which it holds, `name`.
     pub(super) fn add_name(&mut self, worker: Slot, node: NodeId, name: u64) {
-        self.twins.add(node, worker, name);
+        self.duplicate_hashes.add(node, worker, name);
         self.holdings_mut(worker).further += 1;
     }
 
     /// `worker` has no block of this further name any more; whether it had one.
     #[cold]
     pub(super) fn remove_name(&mut self, worker: Slot, name: u64) -> bool {
-        let was_there = self.twins.remove(worker, name);
+        let was_there = self.duplicate_hashes.remove(worker, name);
         if was_there {
             self.holdings_mut(worker).further -= 1;
         }
@@ -403,7 +403,7 @@ impl Tree {
     /// `bucket` as in [`super::index::BlockIndex::leave`].
     #[inline]
     fn lose_name(&mut self, worker: Slot, node: NodeId, bucket: Option<usize>) {
-        match self.twins.another(node, worker) {
+        match self.duplicate_hashes.another(node, worker) {
             Some(name) => {
                 self.remove_name(worker, name);
                 self.rename(worker, node, name);
@@ -419,14 +419,14 @@ impl Tree {
         self.index.drop_variant(node, worker);
         if self.arena[node].block != hash {
             self.index.set_variant(node, worker, hash);
-            self.settle_name(node);
+            self.update_primary_name(node);
         }
         self.digest = self.digest.wrapping_add(self.term(worker, node, hash));
     }
 
-    fn settle_name(&mut self, node: NodeId) {
+    fn update_primary_name(&mut self, node: NodeId) {
         let owners = self.sets.get(self.arena[node].set());
-        self.index.settle(&mut self.arena, node, owners);
+        self.index.replace_primary(&mut self.arena, node, owners);
     }
 
     /// `worker` no longer holds `node`, which it did.
@@ -435,8 +435,8 @@ impl Tree {
     }
 
     fn release_at(&mut self, worker: Slot, node: NodeId, bucket: Option<usize>) {
-        if !self.twins.is_empty() {
-            let further = self.twins.forget(node, worker);
+        if !self.duplicate_hashes.is_empty() {
+            let further = self.duplicate_hashes.forget(node, worker);
             self.holdings_mut(worker).further -= further;
         }
         let name = self.index.name(&self.arena, node, worker);
@@ -448,19 +448,19 @@ impl Tree {
             self.index.leave(&self.arena, node, bucket);
             self.prune(node);
         } else {
-            self.settle_name(node);
+            self.update_primary_name(node);
         }
         if !self.arena[node].is_free() {
-            self.notify(|forest, ground| forest.owners_changed(ground, node));
+            self.notify(|forest, nodes| forest.owners_changed(nodes, node));
         }
     }
 
     /// `worker` becomes an owner of `node` or ceases to be one. Gives what both are in the digest if it calls the block `name`.
     fn move_alone(&mut self, worker: Slot, node: NodeId, name: u64) -> u64 {
         let mut moves = Moves::new(worker);
-        self.looks_at(&mut moves, self.arena[node].set());
+        self.move_from(&mut moves, self.arena[node].set());
         let term = self.move_owner(&mut moves, node, name);
-        self.settle_moves(&mut moves);
+        self.apply_moves(&mut moves);
         term
     }
 
@@ -473,16 +473,16 @@ impl Tree {
             if n.is_free() || n.child != NO_CHILD || n.set() != SetId::EMPTY {
                 return;
             }
-            if n.is_anchor() {
-                self.anchors.remove(&(Slot(n.tokens as u16), BlockHash(n.block)));
+            if n.is_orphan_parent() {
+                self.orphan_parents.remove(&(Slot(n.tokens as u16), BlockHash(n.block)));
                 self.pass_hits(at, NodeId::ROOT);
                 self.arena.free(at);
                 return;
             }
             self.pass_hits(at, n.parent);
-            self.families.unlink(&mut self.arena, at);
+            self.child_index.unlink(&mut self.arena, at);
             self.arena.free(at);
-            self.notify(|forest, ground| forest.removed(ground, at, n.parent));
+            self.notify(|forest, nodes| forest.removed(nodes, at, n.parent));
             at = n.parent;
         }
     }

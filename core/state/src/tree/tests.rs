@@ -63,16 +63,16 @@ fn copies_are_the_holders_beyond_the_first_of_what_is_in_the_picture() {
 }
 
 #[test]
-fn a_frozen_tree_is_as_the_tree_was_and_stays_so() {
+fn a_copy_stays_as_the_tree_was() {
     let mut tree = tree(&[(A, &[101, 102, 103]), (B, &[101, 104])]);
     tree.hit(NodeId::ROOT, 5);
-    let frozen = tree.frozen();
-    assert_eq!((frozen.digest(), frozen.totals()), (tree.digest(), tree.totals()));
-    assert_eq!(frozen.find(B, BlockHash(104)), tree.find(B, BlockHash(104)));
+    let copy = tree.copy_without_forest();
+    assert_eq!((copy.digest(), copy.totals()), (tree.digest(), tree.totals()));
+    assert_eq!(copy.find(B, BlockHash(104)), tree.find(B, BlockHash(104)));
     let before = tree.digest();
     tree.store(B, Some(BlockHash(104)), &blocks(&[105]), 0);
     assert!(tree.remove(A, BlockHash(103)));
-    assert_eq!((frozen.digest(), frozen.max_depth()), (before, 3));
+    assert_eq!((copy.digest(), copy.max_depth()), (before, 3));
 }
 
 #[test]
@@ -157,11 +157,11 @@ fn a_parent_that_another_worker_holds_is_not_known() {
 }
 
 #[test]
-fn blocks_that_wait_can_be_removed_and_take_their_anchor_along() {
+fn blocks_that_wait_can_be_removed_and_take_their_orphan_parent_along() {
     let mut tree = Tree::default();
     tree.store(A, Some(BlockHash(102)), &blocks(&[103, 104]), 0);
     assert!(tree.remove(A, BlockHash(104)) && tree.remove(A, BlockHash(103)));
-    assert_eq!((tree.allocated(), tree.anchors().count()), (0, 0));
+    assert_eq!((tree.allocated(), tree.orphan_parents().count()), (0, 0));
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn waiting_blocks_that_turn_out_to_be_known_ones_are_merged() {
 fn a_block_that_claims_to_be_its_own_ancestor_keeps_waiting() {
     let mut tree = Tree::default();
     tree.store(A, Some(BlockHash(103)), &blocks(&[101, 102, 103]), 0);
-    assert_eq!((tree.totals().unattached, tree.anchors().count()), (3, 1));
+    assert_eq!((tree.totals().unattached, tree.orphan_parents().count()), (3, 1));
     assert_eq!(tree.clear(A), 3);
     assert_eq!(tree.allocated(), 0);
 }
@@ -234,7 +234,7 @@ fn engines_with_different_seeds_share_paths_and_keep_their_own_names() {
 }
 
 #[test]
-fn a_name_that_nobody_uses_any_more_is_forgotten() {
+fn a_name_that_no_worker_uses_is_forgotten() {
     let mut tree = tree(&[(A, &[101])]);
     tree.store(B, None, &renamed(&[101], 50), 0);
     tree.remove(A, BlockHash(101));

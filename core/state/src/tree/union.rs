@@ -72,7 +72,7 @@ fn children(tree: &Tree, node: NodeId) -> impl Iterator<Item = NodeId> {
 }
 
 fn child_of(tree: &Tree, node: NodeId, tokens: u64) -> NodeId {
-    let found = || tree.families.find(&tree.arena, node, tokens);
+    let found = || tree.child_index.find(&tree.arena, node, tokens);
     if node == NodeId::NONE { NodeId::NONE } else { found().unwrap_or(NodeId::NONE) }
 }
 
@@ -120,7 +120,7 @@ impl Maker<'_> {
         }
         let tree = &mut self.union.tree;
         let node = tree.arena.add(parent, tokens, block, touched);
-        tree.families.link(&mut tree.arena, parent, node);
+        tree.child_index.link(&mut tree.arena, parent, node);
         self.union.of_node.push(which);
         if set != SetId::EMPTY {
             tree.sets.add_use(set);
@@ -144,7 +144,7 @@ impl Tree {
     pub fn each_held(&self, mut each: impl FnMut(Slot, BlockHash)) {
         for node in self.arena.ids().skip(1) {
             let n = &self.arena[node];
-            if n.is_free() || n.is_anchor() {
+            if n.is_free() || n.is_orphan_parent() {
                 continue;
             }
             for worker in self.owners(node).iter() {
@@ -225,8 +225,8 @@ mod tests {
         assert_eq!(holders(1), (vec![0, 1], vec![1]));
         assert_eq!(holders(4), (vec![0], vec![]));
         assert_eq!(holders(9), (vec![], vec![0]));
-        union.tree.grow_forest(Arrangement::default());
-        let forest = union.tree.forest().expect("grown");
+        union.tree.build_forest(Arrangement::default());
+        let forest = union.tree.forest().expect("built");
         assert_eq!((forest.sums().blocks, forest.width()), (6, 6));
     }
 

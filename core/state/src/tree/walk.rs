@@ -54,7 +54,7 @@ impl Iterator for Walk<'_> {
 impl Tree {
     /// Children of `node`, in order of first sight.
     pub fn children(&self, node: NodeId) -> Children<'_> {
-        self.families.of(&self.arena, node)
+        self.child_index.of(&self.arena, node)
     }
 
     /// Every block that `worker` holds, with the name of the one before it and when it was stored, each after those before
@@ -62,7 +62,7 @@ impl Tree {
     /// comes as one whose parent is unknown.
     pub fn held_by(&self, worker: Slot) -> Vec<(Option<BlockHash>, Block, u32)> {
         let mut held = Vec::new();
-        for top in std::iter::once(NodeId::ROOT).chain(self.anchors()) {
+        for top in std::iter::once(NodeId::ROOT).chain(self.orphan_parents()) {
             for step in self.walk(top) {
                 let Step::Enter { node, .. } = step else { continue };
                 if !self.owners(node).contains(worker) {
@@ -98,14 +98,19 @@ impl Tree {
 
     /// What `worker`, which holds `node`, calls its block beside [`Tree::block_hash_by`].
     pub fn further_names_by(&self, node: NodeId, worker: Slot) -> impl Iterator<Item = BlockHash> + use<> {
-        let names = if self.twins.is_empty() { Vec::new() } else { self.twins.names(node, worker) };
+        let names = if self.duplicate_hashes.is_empty() {
+            Vec::new()
+        } else {
+            self.duplicate_hashes.names(node, worker)
+        };
         names.into_iter().map(BlockHash)
     }
 
     /// The block that what hangs at `node` waits for, as its worker calls it; `None`: it waits for none.
     pub fn awaited(&self, node: NodeId) -> Option<BlockHash> {
         let above = self.arena[node].parent;
-        (above != NodeId::NONE && self.arena[above].is_anchor()).then(|| BlockHash(self.arena[above].block))
+        (above != NodeId::NONE && self.arena[above].is_orphan_parent())
+            .then(|| BlockHash(self.arena[above].block))
     }
 
     /// Walks `from` and everything below it.
@@ -115,8 +120,8 @@ impl Tree {
 
     /// Roots of what waits for a parent that was never seen: each holds no block, its children wait. Order is
     /// unspecified.
-    pub fn anchors(&self) -> impl Iterator<Item = NodeId> + '_ {
-        self.anchors.values().copied()
+    pub fn orphan_parents(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.orphan_parents.values().copied()
     }
 
     /// Blocks that somebody holds and whose tokens have this hash, wherever they are: at most `most`, those of known
@@ -128,7 +133,7 @@ impl Tree {
                 break;
             }
             let n = &self.arena[node];
-            if n.tokens != tokens.0 || n.is_free() || n.is_anchor() || self.owners(node).is_empty() {
+            if n.tokens != tokens.0 || n.is_free() || n.is_orphan_parent() || self.owners(node).is_empty() {
                 continue;
             }
             match n.is_unattached() {
@@ -147,14 +152,14 @@ impl Tree {
     pub fn each_hash(&self, mut each: impl FnMut(NodeId, u64, bool)) {
         for node in self.arena.ids().skip(1) {
             let n = &self.arena[node];
-            if !n.is_free() && !n.is_anchor() && !self.owners(node).is_empty() {
+            if !n.is_free() && !n.is_orphan_parent() && !self.owners(node).is_empty() {
                 each(node, n.tokens, true);
                 each(node, n.block, false);
             }
         }
         self.index
             .variant_names()
-            .chain(self.twins.all_names())
+            .chain(self.duplicate_hashes.all_names())
             .for_each(|(node, name)| each(node, name, false));
     }
 

@@ -53,7 +53,7 @@ impl Times {
     }
 
     /// Of the blocks only those at `needed` are left.
-    pub(crate) fn settle(&mut self, needed: &BTreeSet<Path>) {
+    pub(crate) fn drop_unneeded(&mut self, needed: &BTreeSet<Path>) {
         self.first_stored.retain(|path, _| needed.contains(path));
         for (at, _) in &mut self.ends {
             while !needed.contains(at) && *at != (Top::Root, Vec::new()) {
@@ -65,13 +65,15 @@ impl Times {
     }
 }
 
-/// Every node with its path, the root and anchors included.
+/// Every node with its path, the root and orphan parents included.
 fn places(tree: &Tree) -> BTreeMap<NodeId, Path> {
     let mut places = BTreeMap::new();
-    for beginning in std::iter::once(NodeId::ROOT).chain(tree.anchors()) {
+    for beginning in std::iter::once(NodeId::ROOT).chain(tree.orphan_parents()) {
         let top = match beginning {
             NodeId::ROOT => Top::Root,
-            anchor => Top::Missing(tree.tokens_hash(anchor).0 as u16, tree.block_hash(anchor).0),
+            orphan_parent => {
+                Top::Missing(tree.tokens_hash(orphan_parent).0 as u16, tree.block_hash(orphan_parent).0)
+            }
         };
         for step in tree.walk(beginning) {
             let Step::Enter { node, depth } = step else { continue };
@@ -216,7 +218,7 @@ fn no_more_ends_are_kept_than_there_is_room_for_and_the_oldest_go() {
 }
 
 #[test]
-fn ends_grow_too_old_when_time_is_told() {
+fn ends_expire_when_time_advances() {
     let mut tree = Tree::default();
     tree.store(W, None, &run(0..2), 0);
     let node = tree.find(W, BlockHash(1)).unwrap();
@@ -239,7 +241,7 @@ fn a_time_that_goes_back_counts_as_the_latest() {
 }
 
 #[test]
-fn the_digest_tells_where_and_when_but_not_in_which_order_or_under_which_id() {
+fn the_digest_covers_where_and_when_but_neither_order_nor_id() {
     let hit = |stores: [u64; 2], hits: [(u64, u32); 2]| {
         let mut tree = Tree::default();
         for first in stores {

@@ -82,8 +82,8 @@ fn what_waits_for_a_parent_is_bounded_too() {
         assert!(tree.allocated() <= 64);
     }
     assert_eq!(tree.totals().resident, 1000);
-    let anchors = tree.anchors().count() as u64;
-    assert_eq!(anchors, tree.totals().unattached, "an anchor goes with what waits below it");
+    let orphan_parents = tree.orphan_parents().count() as u64;
+    assert_eq!(orphan_parents, tree.totals().unattached, "an orphan parent goes with what waits below it");
 }
 
 proptest! {

@@ -91,11 +91,11 @@ impl Model {
             Op::Store { worker, parent, blocks } => self.store(*worker, *parent, blocks, touched),
             Op::Remove { worker, hash } => {
                 self.workers.entry(*worker).or_default().remove(hash);
-                self.settle();
+                self.drop_unneeded();
             }
             Op::Clear { worker } => {
                 self.workers.entry(*worker).or_default().clear();
-                self.settle();
+                self.drop_unneeded();
             }
             Op::Hit { worker, hash, above } => {
                 let held = self.workers.get(worker).and_then(|held| held.get(hash));
@@ -105,9 +105,9 @@ impl Model {
     }
 
     /// What is no longer in the tree loses its times.
-    fn settle(&mut self) {
+    fn drop_unneeded(&mut self) {
         let needed = self.needed();
-        self.times.settle(&needed);
+        self.times.drop_unneeded(&needed);
     }
 
     fn store(&mut self, worker: u16, parent: Option<u64>, blocks: &[(u64, u64)], touched: u32) {
@@ -122,7 +122,7 @@ impl Model {
             let has_moved = place(held, hash, &path);
             self.times.store(&path, touched);
             if has_moved {
-                self.settle();
+                self.drop_unneeded();
             }
             let held = self.workers.entry(worker).or_default();
             let waiting = Top::Missing(worker, hash);
@@ -133,7 +133,7 @@ impl Model {
                     place(held, name, &(path.0, [path.1.clone(), below].concat()));
                 }
                 self.times.join(waiting, &path);
-                self.settle();
+                self.drop_unneeded();
             }
         }
     }
@@ -263,7 +263,7 @@ fn check_nodes(tree: &Tree, model: &Model) {
     let needed = model.needed();
     assert_eq!(tree.allocated() as usize, needed.len(), "nothing but held paths and what leads to them");
     let mut seen = 0;
-    for top in std::iter::once(NodeId::ROOT).chain(tree.anchors()) {
+    for top in std::iter::once(NodeId::ROOT).chain(tree.orphan_parents()) {
         for step in tree.walk(top) {
             let Step::Enter { node, .. } = step else { continue };
             seen += usize::from(node != NodeId::ROOT);

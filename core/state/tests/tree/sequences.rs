@@ -59,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_in_which_workers_are_heard_changes_nothing(
+    fn the_order_between_workers_changes_nothing(
         ops in ops(40),
         keys in proptest::collection::vec(any::<u8>(), 1..40),
     ) {
@@ -93,7 +93,7 @@ proptest! {
         prop_assert_eq!(tree.digest(), Tree::default().digest());
         prop_assert_eq!(tree.totals(), Tree::default().totals());
         prop_assert_eq!(tree.allocated(), 0);
-        prop_assert_eq!(tree.anchors().count(), 0);
+        prop_assert_eq!(tree.orphan_parents().count(), 0);
     }
 
     #[test]

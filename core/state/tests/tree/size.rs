@@ -56,7 +56,7 @@ fn a_chain_received_backwards_joins_block_by_block() {
     assert_eq!(tree.totals().unattached, 99_999);
     tree.store(W, None, &blocks[..1], 0);
     assert_eq!((tree.totals().unattached, tree.max_depth()), (0, 100_000));
-    assert_eq!(tree.anchors().count(), 0);
+    assert_eq!(tree.orphan_parents().count(), 0);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn hundreds_of_workers_share_a_block() {
 }
 
 #[test]
-fn memory_of_what_is_gone_is_used_again() {
+fn memory_of_removed_blocks_is_used_again() {
     let mut tree = Tree::default();
     let mut after_first = 0;
     for round in 0..20u64 {

@@ -93,11 +93,11 @@ fn hidden_blocks_that_cannot_be_counted_are_refused() {
 #[derive(serde::Serialize)]
 struct Columns {
     up: Vec<u32>,
-    anchors: Vec<(u32, u16, [u8; 8])>,
+    orphan_parents: Vec<(u32, u16, [u8; 8])>,
     tokens: Vec<[u8; 8]>,
     blocks: Vec<[u8; 8]>,
     touched: Vec<u32>,
-    kept: Vec<u32>,
+    stored_before: Vec<u32>,
     sets: Vec<Vec<u16>>,
     set: Vec<u32>,
     variants: Vec<(u32, u16, [u8; 8])>,
@@ -110,11 +110,11 @@ fn columns(owners: &[&[u16]]) -> Columns {
     let n = owners.len() as u64;
     Columns {
         up: vec![0; owners.len()],
-        anchors: Vec::new(),
+        orphan_parents: Vec::new(),
         tokens: (1..=n).map(u64::to_le_bytes).collect(),
         blocks: (1..=n).map(u64::to_le_bytes).collect(),
         touched: vec![0; owners.len()],
-        kept: vec![0; owners.len()],
+        stored_before: vec![0; owners.len()],
         sets: owners.iter().map(|o| o.to_vec()).collect(),
         set: (0..owners.len() as u32).collect(),
         variants: Vec::new(),
@@ -140,7 +140,7 @@ fn a_leaf_without_owners_is_refused() {
     between.up = vec![0, 0, 1];
     assert!(refused(&between));
     let mut bare_anchor = columns(&[&[]]);
-    bare_anchor.anchors = vec![(0, 0, [9; 8])];
+    bare_anchor.orphan_parents = vec![(0, 0, [9; 8])];
     assert!(refused(&bare_anchor));
 }
 
@@ -156,7 +156,7 @@ fn hits_at_nodes_that_were_not_written_are_refused() {
 #[test]
 fn what_waits_for_a_parent_of_one_worker_cannot_belong_to_another() {
     let mut foreign = columns(&[&[], &[1]]);
-    foreign.anchors = vec![(0, 0, [9; 8])];
+    foreign.orphan_parents = vec![(0, 0, [9; 8])];
     assert!(matches!(read_columns(&foreign), Err(ReadError::Restore(RestoreError::Columns))));
 }
 
@@ -223,7 +223,7 @@ proptest! {
         hashes in proptest::collection::vec((0u64..6, 0u64..30), 12),
         sets in proptest::collection::vec(proptest::collection::vec(0u16..4, 1..3), 3),
         set in proptest::collection::vec(0u32..3, 12),
-        anchors in proptest::collection::vec((0u32..12, 0u16..4, 0u64..4), 0..3),
+        orphan_parents in proptest::collection::vec((0u32..12, 0u16..4, 0u64..4), 0..3),
         variants in proptest::collection::vec((0u32..12, 0u16..4, 0u64..30), 0..3),
         names in proptest::collection::vec((0u32..12, 0u16..4, 0u64..30), 0..3),
         hits in proptest::collection::vec((0u32..12, 0u32..20_000), 0..6),
@@ -231,18 +231,18 @@ proptest! {
     ) {
         let n = up.len();
         let word = |w: u64| w.to_le_bytes();
-        let (mut anchors, mut variants, mut names) = (anchors, variants, names);
-        anchors.sort_unstable();
+        let (mut orphan_parents, mut variants, mut names) = (orphan_parents, variants, names);
+        orphan_parents.sort_unstable();
         variants.sort_unstable();
         names.sort_unstable();
         let columns = Columns {
             tokens: hashes[..n].iter().map(|h| word(h.0)).collect(),
             blocks: hashes[..n].iter().map(|h| word(h.1)).collect(),
             touched: vec![0; n],
-            kept: vec![0; n],
+            stored_before: vec![0; n],
             sets,
             set: set[..n].to_vec(),
-            anchors: anchors.into_iter().map(|(at, w, h)| (at, w, word(h))).collect(),
+            orphan_parents: orphan_parents.into_iter().map(|(at, w, h)| (at, w, word(h))).collect(),
             variants: variants.into_iter().map(|(at, w, h)| (at, w, word(h))).collect(),
             names: names.into_iter().map(|(at, w, h)| (at, w, word(h))).collect(),
             hits,

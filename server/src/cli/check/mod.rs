@@ -32,7 +32,7 @@ use crate::config::{Check, CheckMode};
 use crate::hub::Hub;
 use crate::shutdown::{Shutdown, over};
 use progress::Progress;
-use report::Report;
+use report::CheckReport;
 
 /// Exit code of a check without data, whatever the reason.
 pub(super) const EXIT_NO_DATA: u8 = 3;
@@ -54,14 +54,14 @@ pub(super) async fn run(options: Check, stopped: Shutdown) -> Result<ExitCode, F
     let listening = listen(&limits, checks(&slo)?, sources::feeds(from)?, None, &ended)?;
     let period = watch_over(&listening.hub, &mode, stopped).await?;
     let read =
-        listening.hub.read(move |view| Report::of(view.cluster, view.at_ms, period, mode.output)).await;
+        listening.hub.read(move |view| CheckReport::of(view.cluster, view.at_ms, period, mode.output)).await;
     let report = read.map_err(failed)?.map_err(failed)?;
     end.send_replace(true);
     listening.end().await;
     print(&report)
 }
 
-fn print(report: &Report) -> Result<ExitCode, Failure> {
+fn print(report: &CheckReport) -> Result<ExitCode, Failure> {
     let written = std::io::stdout().write_all(report.text.as_bytes());
     written.map_err(|error| Failure::Failed(anyhow!(error).context("writing the report")))?;
     Ok(ExitCode::from(report.exit_code))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 
-use super::report::Report;
+use super::report::CheckReport;
 use super::{ObservedPeriod, failed, print};
 use crate::cli::Failure;
 use crate::config::Check;
@@ -24,7 +24,7 @@ pub(super) fn run(options: &Check) -> Result<ExitCode, Failure> {
     }
     let period =
         ObservedPeriod { any_live: true, duration: Duration::from_millis(to.since(from)), is_recorded: true };
-    let report = Report::of(&folded.cluster, folded.at_ms, period, options.mode.output);
+    let report = CheckReport::of(&folded.cluster, folded.at_ms, period, options.mode.output);
     let report = report.map_err(|error| Failure::Failed(anyhow!(error)))?;
     print(&report)
 }

@@ -17,7 +17,7 @@ const EXIT_WARNING: u8 = 1;
 const EXIT_CRITICAL: u8 = 2;
 
 /// The printed text and the exit code.
-pub(super) struct Report {
+pub(super) struct CheckReport {
     pub(super) exit_code: u8,
     pub(super) text: String,
 }
@@ -30,13 +30,13 @@ struct Json<'a> {
     /// Former name of `no_data_reason`, kept for one release.
     could_not_look: Option<&'a str>,
     listened_ms: u64,
-    sources: Vec<Source<'a>>,
+    sources: Vec<SourceRow<'a>>,
     #[serde(flatten)]
     findings: Findings,
 }
 
 #[derive(Serialize)]
-struct Source<'a> {
+struct SourceRow<'a> {
     name: &'a str,
     kind: SourceKind,
     state: LinkState,
@@ -44,7 +44,7 @@ struct Source<'a> {
     received: u64,
 }
 
-impl Report {
+impl CheckReport {
     pub(super) fn of(
         cluster: &Cluster,
         at_ms: Millis,
@@ -62,7 +62,7 @@ impl Report {
         let text = match output {
             Output::Text => text(cluster, period, no_data_reason.as_deref()),
             Output::Json => {
-                let sources = cluster.sources().iter().map(|source| Source {
+                let sources = cluster.sources().iter().map(|source| SourceRow {
                     name: &source.name,
                     kind: source.kind,
                     state: source.state,

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use radixscope_model::id::Millis;
 use radixscope_recording::{Meta, RecordingError, Reduced, Series, Writer};
 
-use crate::http::{Assets, Report, View};
+use crate::http::{Assets, IncidentReport, View};
 
 /// Writes the part of the recording from `from` to `to`, Unix milliseconds.
 pub(super) fn write<R: Read + Seek>(
@@ -24,8 +24,11 @@ pub(super) fn write<R: Read + Seek>(
     }
     let first = series.files().first().context("no file")?.meta();
     let meta = Meta { began_ms: begin.max(from).0, ..first.clone() };
-    let report =
-        Report::around(&Assets::new(), &format!("radixscope-{}.mcap", meta.began_ms), &View::default())?;
+    let report = IncidentReport::around(
+        &Assets::new(),
+        &format!("radixscope-{}.mcap", meta.began_ms),
+        &View::default(),
+    )?;
     let mut write = || -> Result<(), RecordingError> {
         let file = BufWriter::new(File::create(path)?);
         report.write(file, |encoded| {

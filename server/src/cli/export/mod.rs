@@ -49,12 +49,12 @@ pub(super) fn run(options: &Export) -> Result<ExitCode, Failure> {
         FoldStep::Record { entry, .. } => ended.note(entry),
         FoldStep::Batch { message, after, .. } if message.at_ms.since(last_ms) >= 1_000 => {
             last_ms = message.at_ms;
-            ended.take(message.at_ms, after, |decided| outputs.write(after, decided));
+            ended.drain_finished(message.at_ms, after, |decided| outputs.write(after, decided));
         }
         _ => {}
     });
     let folded = folded.map_err(|error| Failure::Failed(error.into()))?;
-    ended.take_all(&folded.cluster, |decided| outputs.write(&folded.cluster, decided));
+    ended.drain_all(&folded.cluster, |decided| outputs.write(&folded.cluster, decided));
     if let Some(damaged) = folded.damaged {
         tracing::warn!(%damaged, "the recording is damaged; the readable part is exported");
     }

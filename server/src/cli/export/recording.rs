@@ -7,7 +7,7 @@ use std::path::Path;
 use radixscope_model::id::Millis;
 use radixscope_recording::{Meta, Series, Writer};
 
-use crate::recording::{Key, Redacted, Redactor};
+use crate::recording::{Redacted, RedactionKey, Redactor};
 
 /// Copies all readable records; damaged parts are skipped.
 pub(super) fn copy(series: &mut Series<BufReader<File>>, to: &Path, redact: bool) -> anyhow::Result<()> {
@@ -17,7 +17,7 @@ pub(super) fn copy(series: &mut Series<BufReader<File>>, to: &Path, redact: bool
     let mut meta = Meta { began_ms: from_ms.0, redacted: is_redacted, ..last };
     // A redacted copy gets an id of its own, so that it is never combined with files of the original.
     let mut redactor = match redact {
-        true => Some(Redactor::new(Key::random()?)),
+        true => Some(Redactor::new(RedactionKey::random()?)),
         false => None,
     };
     if let Some(redactor) = &mut redactor {

@@ -23,7 +23,7 @@ use crate::shutdown::{Shutdown, over};
 use crate::source::gate::Gate;
 use crate::source::{discovery, prometheus};
 use registered::Registered;
-use report::Report;
+use report::ProbeReport;
 
 /// Exit code if the available data is not enough to show caches.
 const EXIT_NOTHING: u8 = 1;
@@ -54,7 +54,7 @@ pub(super) async fn run(options: SourcesProbe, mut stopped: Shutdown) -> Result<
         registered = look => registered?,
     };
     let report =
-        listening.hub.read(move |view| Report::of(&from, endpoints, &registered, view.cluster)).await;
+        listening.hub.read(move |view| ProbeReport::of(&from, endpoints, &registered, view.cluster)).await;
     let report = report.map_err(|error| Failure::Failed(error.into()))?;
     end.send_replace(true);
     listening.end().await;
@@ -70,7 +70,7 @@ pub(super) async fn run(options: SourcesProbe, mut stopped: Shutdown) -> Result<
 /// What is registered. An endpoint that cannot be read reports that in its source status.
 async fn registered(from: &Sources) -> Result<Registered, Failure> {
     let mut registered = Registered::default();
-    let source = discovery::Source::new(from.discovery.clone(), from.nats.namespace.clone());
+    let source = discovery::DiscoverySource::new(from.discovery.clone(), from.nats.namespace.clone());
     let listed = async {
         match source.map_err(|error| Failure::Usage(error.into()))? {
             Some(source) => Ok(source.list().await.ok()),
@@ -82,7 +82,7 @@ async fn registered(from: &Sources) -> Result<Registered, Failure> {
         registered.add_entries(&entries);
     }
     let answers = answers.map_err(|error| Failure::Usage(error.into()))?;
-    answers.iter().for_each(|(frontend, answer)| registered.add_health(frontend, answer));
+    answers.iter().for_each(|(frontend, response)| registered.add_health(frontend, response));
     registered.try_queries(&Gate::new(from)).await;
     Ok(registered)
 }

@@ -97,8 +97,8 @@ impl Registered {
     }
 
     /// Reads a frontend's instance list.
-    pub(super) fn add_health(&mut self, frontend: &str, answer: &Bytes) {
-        let Ok(Some(health)) = health::decode(answer) else { return };
+    pub(super) fn add_health(&mut self, frontend: &str, response: &Bytes) {
+        let Ok(Some(health)) = health::decode(response) else { return };
         for instance in &health.workers {
             self.versions.insert(Version::Instances);
             self.workers.insert(instance.instance_id);
@@ -123,7 +123,7 @@ impl Registered {
             let evidence = Evidence::Named(named_by);
             match gate.connect(Crossing::TreeQuery, address, evidence, TRY_WITHIN).await {
                 Ok(_) => None,
-                Err(NotConnected::Refused(refused)) => Some(refused.words),
+                Err(NotConnected::Refused(refused)) => Some(refused.detail),
                 Err(NotConnected::Failed(error)) => Some(format!("{address}: {error}")),
                 Err(NotConnected::Silent) => Some(format!("connecting to {address} timed out")),
             }

@@ -15,7 +15,7 @@ use crate::config::{DiscoveryAt, Sources, without_query};
 
 /// The result of a probe.
 #[derive(Serialize, Debug)]
-pub(super) struct Report {
+pub(super) struct ProbeReport {
     endpoints: Vec<ProbedSource>,
     /// Dynamo's version, as far as it is known.
     dynamo: Option<&'static str>,
@@ -49,7 +49,7 @@ struct Pool {
     capacity_blocks: Option<(u64, u64)>,
 }
 
-impl Report {
+impl ProbeReport {
     pub(super) fn of(
         from: &Sources,
         endpoints: Endpoints,
@@ -97,7 +97,7 @@ impl Pool {
         let pool = |ix| {
             let there: Vec<_> = cluster
                 .workers_in(ix)
-                .filter(|worker| cluster.worker(*worker).is_some_and(|worker| worker.gone.is_none()))
+                .filter(|worker| cluster.worker(*worker).is_some_and(|worker| worker.departure.is_none()))
                 .collect();
             let capacities: Vec<u64> =
                 there.iter().filter_map(|w| Some(cluster.capacity(*w)?.value)).collect();
@@ -172,7 +172,7 @@ fn command(from: &Sources, registered: &Registered, cluster: &Cluster) -> Option
     (!args.is_empty()).then(|| format!("radixscope serve {}", args.join(" ")))
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ProbeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "Sources")?;
         if self.endpoints.is_empty() {
@@ -204,12 +204,12 @@ impl fmt::Display for Report {
         }
         writeln!(f, "\nAvailable data")?;
         for Topic { name, is_received, how, setting } in &self.topics {
-            let answer = match is_received {
+            let response = match is_received {
                 Some(true) => "yes",
                 Some(false) => "no",
                 None => "?",
             };
-            writeln!(f, "  {answer:<3}  {name:<26}  {how}")?;
+            writeln!(f, "  {response:<3}  {name:<26}  {how}")?;
             if let Some(setting) = setting {
                 writeln!(f, "{:35}{setting}", "")?;
             }

@@ -134,18 +134,19 @@ impl Observed<'_> {
         if answering > 0
             && let Some(why) = &self.registered.unreachable
         {
-            let how = format!("{} block queries, but {why}", answer(answering));
+            let how = format!("{} block queries, but {why}", responding(answering));
             return Topic::new(name, Some(false), how)
                 .with("run this where the workers' request plane is reachable, such as inside the cluster");
         }
         let has_plane =
             self.registered.entries > 0 || self.is_live(SourceKind::Nats) || self.is_live(SourceKind::Zmq);
         if answering > 0 && !has_plane {
-            let how = format!("{} block queries, which are only useful with KV events", answer(answering));
+            let how =
+                format!("{} block queries, which are only useful with KV events", responding(answering));
             return Topic::new(name, Some(false), how);
         }
         if answering > 0 {
-            let how = format!("{} block queries", answer(answering));
+            let how = format!("{} block queries", responding(answering));
             return Topic::new(name, Some(true), how);
         }
         if self.workers_with_events(&[EventTransport::JetStream]) > 0 {
@@ -215,7 +216,7 @@ fn publishers(count: usize) -> String {
     if count == 1 { "1 publisher".to_owned() } else { format!("{count} publishers") }
 }
 
-fn answer(count: usize) -> String {
+fn responding(count: usize) -> String {
     if count == 1 { "1 worker answers".to_owned() } else { format!("{count} workers answer") }
 }
 

@@ -25,7 +25,7 @@ use crate::http::error::ApiError;
 use crate::hub::{Hub, RefusedCount, View};
 use crate::recording::RecordingStatus;
 
-/// The answer.
+/// The response.
 #[derive(Serialize)]
 pub(super) struct ClusterResponse {
     /// The last record folded.
@@ -365,10 +365,10 @@ fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerRow> {
         decisions_total: cluster.decisions().totals_of(ix).count,
         in_flight: w.in_flight.now(),
         lines: w.lines.clone(),
-        gone: w.gone.map(|known| DepartureRow {
+        gone: w.departure.map(|known| DepartureRow {
             known,
-            events_after: w.events_after_gone,
-            choices_after: w.choices_after_gone,
+            events_after: w.events_after_departure,
+            choices_after: w.choices_after_departure,
         }),
         block_ages: w.lifetimes,
     })
@@ -379,7 +379,8 @@ fn pool(cluster: &Cluster, ix: PoolIx) -> Option<PoolRow> {
     let (totals, decided, role) =
         (cluster.tree(ix).totals(), cluster.decisions().totals_in(ix), cluster.role(ix));
     let models = cluster.models_in(ix);
-    let is_there = |&worker: &WorkerIx| cluster.worker(worker).is_some_and(|worker| worker.gone.is_none());
+    let is_there =
+        |&worker: &WorkerIx| cluster.worker(worker).is_some_and(|worker| worker.departure.is_none());
     Some(PoolRow {
         pool: state.name(),
         role: role.map(|(role, _)| role),

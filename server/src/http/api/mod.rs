@@ -52,7 +52,8 @@ fn routes() -> [(&'static str, MethodRouter<App>); 17] {
 }
 
 pub(super) fn router() -> Router<App> {
-    let known = routes().into_iter().fold(Router::new(), |router, (path, answer)| router.route(path, answer));
+    let known =
+        routes().into_iter().fold(Router::new(), |router, (path, response)| router.route(path, response));
     known.route("/api", any(unknown)).route("/api/{*path}", any(unknown))
 }
 

@@ -65,13 +65,13 @@ impl Params {
     pub(in crate::http) fn one_of<T: Copy>(
         &self,
         name: &str,
-        words: &[(&str, T)],
+        values: &[(&str, T)],
     ) -> Result<Option<T>, ApiError> {
         let Some(text) = self.get(name) else { return Ok(None) };
-        match words.iter().find(|(word, _)| *word == text) {
+        match values.iter().find(|(word, _)| *word == text) {
             Some(&(_, meaning)) => Ok(Some(meaning)),
             None => {
-                let known: Vec<&str> = words.iter().map(|&(word, _)| word).collect();
+                let known: Vec<&str> = values.iter().map(|&(word, _)| word).collect();
                 Err(ApiError::bad_parameter(name, text, &format!("one of {}", known.join(", "))))
             }
         }
@@ -236,10 +236,10 @@ mod tests {
 
     #[test]
     fn a_word_that_is_none_of_those_known_is_an_error_that_names_them() {
-        let words = [("ten", 10), ("two", 2)];
-        assert_eq!(params("limit=two").unwrap().one_of("limit", &words), Ok(Some(2)));
-        assert_eq!(params("").unwrap().one_of("limit", &words), Ok(None));
-        let error = format!("{:?}", params("limit=three").unwrap().one_of("limit", &words).unwrap_err());
+        let values = [("ten", 10), ("two", 2)];
+        assert_eq!(params("limit=two").unwrap().one_of("limit", &values), Ok(Some(2)));
+        assert_eq!(params("").unwrap().one_of("limit", &values), Ok(None));
+        let error = format!("{:?}", params("limit=three").unwrap().one_of("limit", &values).unwrap_err());
         assert!(error.contains("ten, two"), "{error}");
     }
 

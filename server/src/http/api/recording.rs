@@ -26,7 +26,7 @@ use crate::http::App;
 use crate::http::error::{ApiError, code};
 use crate::http::listen::Peer;
 use crate::http::origin::AllowedPage;
-use crate::http::report::{Report, View};
+use crate::http::report::{IncidentReport, View};
 use crate::recording::{RecordingStatus, meta, open};
 use memory::Memory;
 pub(in crate::http) use readers::Readers;
@@ -81,8 +81,9 @@ pub(super) async fn report(
     let name = named(&download.meta, "mcap");
     let assets = Arc::clone(&app.assets);
     // The permit is held until the report is built, even if the client disconnects.
-    let made = tokio::task::spawn_blocking(move || (Report::around(&assets, &name, &view), download)).await;
-    let failed = |words: String| ApiError::new(code::INTERNAL, words);
+    let made =
+        tokio::task::spawn_blocking(move || (IncidentReport::around(&assets, &name, &view), download)).await;
+    let failed = |text: String| ApiError::new(code::INTERNAL, text);
     let (report, download) = made.map_err(|error| failed(error.to_string()))?;
     let report = report.map_err(|error| failed(error.to_string()))?;
     let name = named(&download.meta, "html");
@@ -112,16 +113,16 @@ async fn download(app: &App, peer: Option<Extension<Peer>>, params: &Params) -> 
     let reader = app.readers.slot(peer.map(|Extension(peer)| peer.slot)).await.ok_or_else(busy)?;
     let compute_permit =
         reader.compute_permit().await.map_err(|error| ApiError::new(code::INTERNAL, error.to_string()))?;
-    let kept = app.hub.read(move |view| {
+    let retained = app.hub.read(move |view| {
         let sources = view.cluster.sources().iter();
         let sources: Vec<_> = sources.map(|source| (source.name.clone(), source.kind)).collect();
-        let (segments, rows) = view.kept_between(from, to);
+        let (segments, rows) = view.retained_between(from, to);
         let began = segments.first().map_or(from, |segment| segment.from_ms);
         let files = view.recording().filter(|_| segments.is_empty() || began > from);
         let meta = meta(view.epoch, view.epoch, began, &sources);
         (meta, (segments, rows, view.cluster.seq()), view.history(), files)
     });
-    let (meta, (segments, rows, last), history, files) = kept.await?;
+    let (meta, (segments, rows, last), history, files) = retained.await?;
     let memory = Memory { hub: app.hub.clone(), segments, rows, last };
     let (meta, of) = match files.map(|files| opened(files, meta.clone(), from, to)) {
         Some(opened) => match opened.await {
@@ -134,8 +135,8 @@ async fn download(app: &App, peer: Option<Extension<Peer>>, params: &Params) -> 
         let begin = history.and_then(|history| history.from_ms);
         let begin = begin
             .map_or_else(|| "no history is retained".to_owned(), |at| format!("the history begins at {at}"));
-        let words = format!("nothing of that time is retained; {begin} (--history, --history-mib, --record)");
-        return Err(ApiError::new(code::NOT_FOUND, words));
+        let text = format!("nothing of that time is retained; {begin} (--history, --history-mib, --record)");
+        return Err(ApiError::new(code::NOT_FOUND, text));
     }
     Ok(Download { span: DownloadRange { from, to }, meta, of, reader, compute_permit })
 }

@@ -21,7 +21,7 @@ const MAX_BODY_BYTES: usize = 512 * 1024;
 /// Workers to query.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Body {
+pub(super) struct TreeDumpsBody {
     /// `None`: all present workers.
     workers: Option<Vec<Named>>,
 }
@@ -50,7 +50,7 @@ struct QueriedWorker {
 pub(super) async fn tree_dumps(
     _: AllowedPage,
     State(hub): State<Hub>,
-    Posted(body): Posted<Body, MAX_BODY_BYTES>,
+    Posted(body): Posted<TreeDumpsBody, MAX_BODY_BYTES>,
 ) -> Result<(StatusCode, Json<TreeDumpsResponse>), ApiError> {
     let workers: Vec<Worker> = match body.workers {
         Some(named) if named.len() > MAX_WORKERS => {

@@ -88,7 +88,7 @@ impl Families {
             cluster.pools_in_use().len() as f64,
         );
         let workers = pools.iter().map(|(ix, labels)| {
-            let here = |worker: &&WorkerState| worker.gone.is_none() && worker.pool == *ix;
+            let here = |worker: &&WorkerState| worker.departure.is_none() && worker.pool == *ix;
             (Arc::clone(labels), cluster.workers().iter().filter(here).count() as f64)
         });
         self.gauges("workers", "Present workers", workers);

@@ -40,11 +40,11 @@ impl Families {
         self.counter("batches", "Batches published", stats.batches);
         let help = "Bytes of recent batches retained for viewers that reconnect";
         self.gauge("log_bytes", help, stats.log_bytes as f64);
-        if let Some(kept) = view.history() {
-            self.gauge("history_bytes", "Bytes of the history in memory", kept.bytes as f64);
+        if let Some(retained) = view.history() {
+            self.gauge("history_bytes", "Bytes of the history in memory", retained.bytes as f64);
             let most = "Maximum bytes of the history in memory";
-            self.gauge("history_limit_bytes", most, kept.max_bytes as f64);
-            if let Some(from) = kept.from_ms {
+            self.gauge("history_limit_bytes", most, retained.max_bytes as f64);
+            if let Some(from) = retained.from_ms {
                 let help = "Start of the history in memory, Unix time";
                 self.gauge("history_from_timestamp_seconds", help, from.0 as f64 / 1_000.0);
             }

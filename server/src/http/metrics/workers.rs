@@ -33,7 +33,7 @@ impl Listed {
     fn follow(&mut self, cluster: &Cluster, most: usize) {
         let workers = cluster.workers();
         let known: HashSet<Worker> = workers.iter().map(|worker| worker.id).collect();
-        let present = || workers.iter().filter(|worker| worker.gone.is_none()).map(|worker| worker.id);
+        let present = || workers.iter().filter(|worker| worker.departure.is_none()).map(|worker| worker.id);
         let here: HashSet<Worker> = present().collect();
         self.listed.retain(|worker| here.contains(worker));
         self.summed.retain(|worker| known.contains(worker));
@@ -82,12 +82,12 @@ fn members<'a>(
     row.members.iter().filter_map(|ix| Some((*ix, cluster.worker(*ix)?)))
 }
 
-type Value = fn(&Cluster, WorkerIx, &WorkerState) -> Option<u64>;
+type SeriesValue = fn(&Cluster, WorkerIx, &WorkerState) -> Option<u64>;
 
 /// A sample per row: the sum over its present workers with a known value.
-fn known(cluster: &Cluster, rows: &[WorkerSeries], value: Value) -> Vec<(Labels, f64)> {
+fn known(cluster: &Cluster, rows: &[WorkerSeries], value: SeriesValue) -> Vec<(Labels, f64)> {
     let of = |row: &WorkerSeries| {
-        let present = members(cluster, row).filter(|(_, worker)| worker.gone.is_none());
+        let present = members(cluster, row).filter(|(_, worker)| worker.departure.is_none());
         let known: Vec<u64> = present.filter_map(|(ix, worker)| value(cluster, ix, worker)).collect();
         (!known.is_empty()).then(|| (Arc::clone(&row.labels), known.iter().sum::<u64>() as f64))
     };
@@ -108,7 +108,8 @@ impl Families {
     pub(super) fn of_workers(&mut self, cluster: &Cluster, listed: &mut Listed) {
         listed.follow(cluster, MOST_LISTED);
         let rows = &listed.rows(cluster);
-        let summed = cluster.workers().iter().filter(|w| w.gone.is_none() && listed.summed.contains(&w.id));
+        let summed =
+            cluster.workers().iter().filter(|w| w.departure.is_none() && listed.summed.contains(&w.id));
         let help = "Workers beyond the first 512, whose series are summed as far as known, with \"other\" for worker_id";
         self.gauge("workers_summed", help, summed.count() as f64);
         self.of_blocks(cluster, rows);
@@ -134,7 +135,8 @@ impl Families {
     }
 
     fn of_blocks(&mut self, cluster: &Cluster, rows: &[WorkerSeries]) {
-        let mut gauges = |name, help, value: Value| self.gauges(name, help, known(cluster, rows, value));
+        let mut gauges =
+            |name, help, value: SeriesValue| self.gauges(name, help, known(cluster, rows, value));
         gauges("worker_blocks", "Cached blocks of the worker; absent while unknown", |cluster, ix, _| {
             cluster.blocks(ix)
         });
@@ -156,14 +158,15 @@ impl Families {
     fn of_completeness(&mut self, cluster: &Cluster, rows: &[WorkerSeries]) {
         let complete = rows.iter().filter_map(|row| {
             let publishing =
-                members(cluster, row).filter(|(ix, w)| w.gone.is_none() && cluster.publishes(*ix));
+                members(cluster, row).filter(|(ix, w)| w.departure.is_none() && cluster.publishes(*ix));
             let complete: Vec<bool> = publishing.map(|(_, worker)| worker.knowledge.is_complete()).collect();
             let all = complete.iter().all(|complete| *complete);
             (!complete.is_empty()).then(|| (Arc::clone(&row.labels), f64::from(u8::from(all))))
         });
         let help = "1 while every block of the worker is known, 0 while some or all are not";
         self.gauges("worker_tree_complete", help, complete);
-        let mut gauges = |name, help, value: Value| self.gauges(name, help, known(cluster, rows, value));
+        let mut gauges =
+            |name, help, value: SeriesValue| self.gauges(name, help, known(cluster, rows, value));
         let help = "Blocks of the worker that are known; absent while nothing of it is";
         gauges("worker_tree_known_blocks", help, |cluster, ix, worker| {
             let is_known = worker.knowledge.state != TreeKnowledge::Unknown;
@@ -174,7 +177,7 @@ impl Families {
         gauges("worker_tree_used_blocks", help, |cluster, ix, _| Some(cluster.known_of_used(ix).1?.value));
         let help =
             "Blocks by which two responses of the worker differed from the tree; absent while they do not";
-        let divergence: Value =
+        let divergence: SeriesValue =
             |_, _, worker| worker.knowledge.drift.map(|drift| drift.missing_blocks + drift.surplus_blocks);
         gauges("worker_tree_divergence_blocks", help, divergence);
         gauges("worker_tree_drift_blocks", "Former name of worker_tree_divergence_blocks", divergence);

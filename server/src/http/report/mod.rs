@@ -66,12 +66,12 @@ impl fmt::Display for View {
 type Encoded<W> = EncoderWriter<'static, GeneralPurpose, W>;
 
 /// The report before and after the recording.
-pub(crate) struct Report {
+pub(crate) struct IncidentReport {
     head: String,
     tail: String,
 }
 
-impl Report {
+impl IncidentReport {
     /// Around a recording that is called `name`; it opens with `view`, the query and the fragment of the page's address.
     ///
     /// # Errors

@@ -8,17 +8,17 @@ use radixscope_state::cluster::SnapshotReader;
 use radixscope_state::sink::RecordSink;
 
 use super::*;
-use crate::hub::state::State;
+use crate::hub::state::HubState;
 use crate::time::now;
 
 const QUARTER: Duration = Duration::from_secs(900);
 const WORKER: WorkerIx = WorkerIx(0);
 
-fn state(max_age: Duration, max_bytes: usize) -> State {
-    State::new(10_000, 1 << 20, HistoryLimits { max_age, max_bytes }, 7)
+fn state(max_age: Duration, max_bytes: usize) -> HubState {
+    HubState::new(10_000, 1 << 20, HistoryLimits { max_age, max_bytes }, 7)
 }
 
-fn append(state: &mut State, at_ms: Millis, record: Record<'_>) {
+fn append(state: &mut HubState, at_ms: Millis, record: Record<'_>) {
     state.append(&Entry { at_ms, record });
 }
 
@@ -36,13 +36,13 @@ fn removed(hashes: impl Iterator<Item = u64>) -> Record<'static> {
     Record::Removed { worker: WORKER, hashes: hashes.map(BlockHash).collect() }
 }
 
-fn history(state: &State) -> &History {
+fn history(state: &HubState) -> &History {
     state.history.as_ref().unwrap()
 }
 
 /// A batch a tenth of a second that stores and removes blocks, a keyframe after every 16th; the moments and the digests
 /// that the state had then.
-fn busy(state: &mut State, batches: u64) -> Vec<(Millis, u64)> {
+fn busy(state: &mut HubState, batches: u64) -> Vec<(Millis, u64)> {
     let begin = now().0;
     append(state, Millis(begin), worker());
     let moment = |i: u64| {
@@ -100,9 +100,9 @@ fn segments_follow_each_other_without_a_gap() {
         assert_eq!(pair[0].to_ms, pair[1].from_ms);
         assert!(pair[0].first_seq < pair[1].first_seq);
     }
-    let kept = history(&state).kept();
-    assert_eq!(kept.bytes, segments.iter().map(|segment| segment.bytes).sum::<usize>());
-    assert_eq!(kept.from_ms, Some(segments[0].from_ms));
+    let retained = history(&state).retention();
+    assert_eq!(retained.bytes, segments.iter().map(|segment| segment.bytes).sum::<usize>());
+    assert_eq!(retained.from_ms, Some(segments[0].from_ms));
 }
 
 #[test]
@@ -110,8 +110,9 @@ fn a_segment_that_was_forgotten_is_not_handed_out() {
     let mut state = state(QUARTER, 60_000);
     busy(&mut state, 100);
     let (segments, _) = history(&state).between(Millis(0), Millis(u64::MAX));
-    let handed_out =
-        |state: &State| segments.iter().map(|id| history(state).segment(*id).is_some()).collect::<Vec<_>>();
+    let handed_out = |state: &HubState| {
+        segments.iter().map(|id| history(state).segment(*id).is_some()).collect::<Vec<_>>()
+    };
     assert!(handed_out(&state).into_iter().all(|is_there| is_there));
     busy(&mut state, 100);
     assert!(!handed_out(&state)[0]);
@@ -122,9 +123,9 @@ fn whole_segments_are_forgotten_beyond_the_bytes() {
     let mut state = state(QUARTER, 60_000);
     let moments = busy(&mut state, 200);
     let history = history(&state);
-    let kept = history.kept();
-    assert!(kept.bytes <= 60_000 && history.segments().len() > 1, "{kept:?}");
-    let from = kept.from_ms.unwrap();
+    let retained = history.retention();
+    assert!(retained.bytes <= 60_000 && history.segments().len() > 1, "{retained:?}");
+    let from = retained.from_ms.unwrap();
     for (at, digest) in moments {
         assert_eq!(digest_at(history, at), (at >= from).then_some(digest), "at {at}");
     }
@@ -136,7 +137,7 @@ fn whole_segments_are_forgotten_beyond_the_age() {
     let moments = busy(&mut state, 200);
     let history = history(&state);
     let last = moments.last().unwrap().0;
-    let from = history.kept().from_ms.unwrap();
+    let from = history.retention().from_ms.unwrap();
     assert!(last.since(from) >= 3_000 && last.since(from) < 3_000 + 2 * 1_600, "{}", last.since(from));
     assert_eq!(digest_at(history, moments[0].0), None);
     assert_eq!(digest_at(history, last), Some(moments.last().unwrap().1));
@@ -146,8 +147,8 @@ fn whole_segments_are_forgotten_beyond_the_age() {
 fn a_state_that_is_larger_than_the_bound_is_not_kept() {
     let mut state = state(QUARTER, 10);
     busy(&mut state, 40);
-    let kept = history(&state).kept();
-    assert_eq!((kept.from_ms, kept.bytes), (None, 0));
+    let retained = history(&state).retention();
+    assert_eq!((retained.from_ms, retained.bytes), (None, 0));
     assert!(history(&state).rows_after(Millis(0)).is_empty());
 }
 
@@ -205,7 +206,7 @@ fn a_clock_that_is_set_back_keeps_the_order() {
 }
 
 #[test]
-fn a_row_tells_what_a_second_brought() {
+fn a_row_reports_what_a_second_brought() {
     let mut state = state(QUARTER, 1 << 26);
     let begin = now();
     let at = |s: u64| Millis(begin.0 + s * 1_000);

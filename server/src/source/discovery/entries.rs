@@ -30,18 +30,18 @@ pub(crate) struct Entry {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Found {
     pub(super) key: String,
-    pub(super) value: Value,
+    pub(super) value: EntryValue,
     pub(super) lease: Option<u64>,
 }
 
 /// A value, if it is no longer than one may be.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Value {
+pub(super) enum EntryValue {
     Read(Bytes),
     TooLarge { bytes: u64 },
 }
 
-impl Value {
+impl EntryValue {
     /// `read` is called only for a value that is not too long.
     pub(super) fn of(bytes: usize, read: impl FnOnce() -> Bytes) -> Self {
         if bytes > MAX_VALUE_BYTES { Self::TooLarge { bytes: bytes as u64 } } else { Self::Read(read()) }
@@ -146,8 +146,8 @@ impl Entries {
             (known.sum, known.bytes)
         });
         let value = match value {
-            Value::TooLarge { bytes } => return self.skip(&key, Why::TooLarge(bytes)),
-            Value::Read(value) => value,
+            EntryValue::TooLarge { bytes } => return self.skip(&key, Why::TooLarge(bytes)),
+            EntryValue::Read(value) => value,
         };
         let bytes = key.len() + value.len();
         let (sum, held) = (xxh3_64(&value) ^ lease.unwrap_or(0), known.map_or(0, |(_, held)| held));
@@ -186,16 +186,16 @@ impl Entries {
     /// The list is complete: what it did not have is gone. The keys of those that were followed.
     pub(super) fn end_pass(&mut self) -> Vec<String> {
         let pass = self.pass;
-        let gone = self.followed.iter().filter(|(_, followed)| followed.pass != pass);
-        let gone: Vec<String> = gone.map(|(key, _)| key.clone()).collect();
-        for key in &gone {
+        let removed = self.followed.iter().filter(|(_, followed)| followed.pass != pass);
+        let removed: Vec<String> = removed.map(|(key, _)| key.clone()).collect();
+        for key in &removed {
             self.end(key);
         }
         self.skipped.retain(|_, skip| skip.pass == pass);
         if self.first.as_ref().is_some_and(|(sum, _)| !self.skipped.contains_key(sum)) {
             self.first = None;
         }
-        gone
+        removed
     }
 
     /// Whether entries for which there was no room may be put again; `true` once.

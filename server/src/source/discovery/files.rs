@@ -14,7 +14,7 @@ use radixscope_model::number_format::count;
 use radixscope_model::record::LinkState;
 
 use super::budget::{MAX_ENTRIES, MAX_VALUE_BYTES};
-use super::entries::{Found, Value, wants};
+use super::entries::{EntryValue, Found, wants};
 use super::{Follower, Stop};
 use crate::hub::HubEnded;
 use crate::source::Failed;
@@ -68,8 +68,8 @@ impl Files {
                     format!(" {count} expired entries: not renewed for 10 s, so their processes are gone.")
                 }
             };
-            let words = format!("{}: {}.{old}", self.folder.display(), to.count());
-            to.say(LinkState::Live, words).await?;
+            let detail = format!("{}: {}.{old}", self.folder.display(), to.count());
+            to.say(LinkState::Live, detail).await?;
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }
@@ -88,21 +88,21 @@ impl Files {
         loop {
             let (folder, namespace) = (self.folder.clone(), self.namespace.clone());
             let known = std::mem::take(&mut self.known);
-            let look = tokio::task::spawn_blocking(move || look(&folder, namespace.as_deref(), known)).await;
-            let look = look.unwrap_or_else(|ended| Err(io::Error::other(ended)));
-            let look = look.map_err(|error| self.unreadable(&error))?;
-            (self.known, self.old) = (look.known, look.old);
-            for found in look.found {
+            let poll = tokio::task::spawn_blocking(move || poll(&folder, namespace.as_deref(), known)).await;
+            let poll = poll.unwrap_or_else(|ended| Err(io::Error::other(ended)));
+            let poll = poll.map_err(|error| self.unreadable(&error))?;
+            (self.known, self.old) = (poll.known, poll.old);
+            for found in poll.found {
                 to.put(found).await?;
             }
-            for key in look.gone {
+            for key in poll.removed {
                 to.end(&key).await?;
             }
-            if look.has_all {
-                if is_first && look.cut.is_empty() {
+            if poll.has_all {
+                if is_first && poll.cut.is_empty() {
                     to.end_pass().await?;
                 }
-                to.cut = look.cut;
+                to.cut = poll.cut;
                 return Ok(());
             }
         }
@@ -125,12 +125,12 @@ impl Files {
 
 /// The result of a poll.
 #[derive(Default)]
-struct Look {
+struct Poll {
     known: BTreeMap<PathBuf, Known>,
     /// New and changed entries.
     found: Vec<Found>,
     /// Keys of removed or expired files, including entries that were never put.
-    gone: Vec<String>,
+    removed: Vec<String>,
     old: usize,
     /// Whether all changes were read.
     has_all: bool,
@@ -138,8 +138,8 @@ struct Look {
 }
 
 /// Reads the changes. A file that disappears meanwhile counts as removed.
-fn look(folder: &Path, namespace: Option<&str>, mut before: BTreeMap<PathBuf, Known>) -> io::Result<Look> {
-    let mut look = Look { has_all: true, ..Look::default() };
+fn poll(folder: &Path, namespace: Option<&str>, mut before: BTreeMap<PathBuf, Known>) -> io::Result<Poll> {
+    let mut poll = Poll { has_all: true, ..Poll::default() };
     let (now, mut files, mut bytes) = (SystemTime::now(), 0, 0);
     // Modification times in the future do not expire.
     let is_old = |file: Known| now.duration_since(file.modified).is_ok_and(|since| since > HOLDS);
@@ -149,39 +149,39 @@ fn look(folder: &Path, namespace: Option<&str>, mut before: BTreeMap<PathBuf, Kn
         files += 1;
         if files > MAX_FILES {
             let most = count(MAX_FILES as u64);
-            look.cut = format!(" More than {most} files are there: entries may be missing.");
+            poll.cut = format!(" More than {most} files are there: entries may be missing.");
             break;
         }
         let Some(key) = key(folder, &path).filter(|key| wants(namespace, key)) else { continue };
         let Some(file) = known(&path) else { continue };
         if is_old(file) {
-            look.old += 1;
+            poll.old += 1;
             continue;
         }
         match before.remove(&path) {
-            Some(was) if was == file => drop(look.known.insert(path, was)),
+            Some(was) if was == file => drop(poll.known.insert(path, was)),
             was if bytes > MAX_LOOK_BYTES => {
-                look.has_all = false;
-                look.known.extend(was.map(|was| (path, was)));
+                poll.has_all = false;
+                poll.known.extend(was.map(|was| (path, was)));
             }
             _ => match read(&path, file.len) {
                 Some(value) => {
-                    bytes += key.len() + if let Value::Read(value) = &value { value.len() } else { 0 };
-                    look.found.push(Found { key, value, lease: None });
-                    look.known.insert(path, file);
+                    bytes += key.len() + if let EntryValue::Read(value) = &value { value.len() } else { 0 };
+                    poll.found.push(Found { key, value, lease: None });
+                    poll.known.insert(path, file);
                 }
-                None => look.gone.push(key),
+                None => poll.removed.push(key),
             },
         }
     }
     for (path, was) in before {
         // If the folder was not read completely, known files are checked one by one.
-        match known(&path).filter(|file| !look.cut.is_empty() && !is_old(*file)) {
-            Some(_) => drop(look.known.insert(path, was)),
-            None => look.gone.extend(key(folder, &path)),
+        match known(&path).filter(|file| !poll.cut.is_empty() && !is_old(*file)) {
+            Some(_) => drop(poll.known.insert(path, was)),
+            None => poll.removed.extend(key(folder, &path)),
         }
     }
-    Ok(look)
+    Ok(poll)
 }
 
 /// The file's current state, unless it is being written.
@@ -194,13 +194,13 @@ fn known(path: &Path) -> Option<Known> {
 }
 
 /// The content of a file; a file above the size limit is not opened.
-fn read(path: &Path, len: u64) -> Option<Value> {
+fn read(path: &Path, len: u64) -> Option<EntryValue> {
     if len > MAX_VALUE_BYTES as u64 {
-        return Some(Value::TooLarge { bytes: len });
+        return Some(EntryValue::TooLarge { bytes: len });
     }
     let mut value = Vec::new();
     fs::File::open(path).ok()?.take(MAX_VALUE_BYTES as u64 + 1).read_to_end(&mut value).ok()?;
-    Some(Value::of(value.len(), || Bytes::from(value)))
+    Some(EntryValue::of(value.len(), || Bytes::from(value)))
 }
 
 /// The key in a file's name.
@@ -229,8 +229,8 @@ mod tests {
         fs::File::options().append(true).open(folder.join(name)).unwrap().set_modified(at).unwrap();
     }
 
-    /// What a look hands over; what is followed after it.
-    async fn look(files: &mut Files, entries: &mut Option<Entries>) -> (Vec<(String, String)>, usize) {
+    /// What a poll hands over; what is followed after it.
+    async fn poll(files: &mut Files, entries: &mut Option<Entries>) -> (Vec<(String, String)>, usize) {
         let mut all = Vec::new();
         let mut to = Follower::new(To::List(&mut all), None);
         to.entries = entries.take().unwrap_or(to.entries);
@@ -248,17 +248,17 @@ mod tests {
         let key = "v1/instances/dynamo/backend/worker_kv_indexer_query/707863cde70bcda";
         write(folder.path(), NAME, "1");
         write(folder.path(), "v1/instances/.tmp_7", "half");
-        assert_eq!(look(&mut files, &mut entries).await, (vec![(key.to_owned(), "1".to_owned())], 1));
-        assert_eq!(look(&mut files, &mut entries).await, (vec![], 1));
+        assert_eq!(poll(&mut files, &mut entries).await, (vec![(key.to_owned(), "1".to_owned())], 1));
+        assert_eq!(poll(&mut files, &mut entries).await, (vec![], 1));
         write(folder.path(), NAME, "22");
-        assert_eq!(look(&mut files, &mut entries).await, (vec![(key.to_owned(), "22".to_owned())], 1));
+        assert_eq!(poll(&mut files, &mut entries).await, (vec![(key.to_owned(), "22".to_owned())], 1));
         let now = SystemTime::now();
         renewed(folder.path(), NAME, now - HOLDS - Duration::from_secs(1));
-        assert_eq!((look(&mut files, &mut entries).await, files.old), ((vec![], 0), 1));
+        assert_eq!((poll(&mut files, &mut entries).await, files.old), ((vec![], 0), 1));
         renewed(folder.path(), NAME, now);
-        assert_eq!(look(&mut files, &mut entries).await.1, 1);
+        assert_eq!(poll(&mut files, &mut entries).await.1, 1);
         fs::remove_file(folder.path().join(NAME)).unwrap();
-        assert_eq!((look(&mut files, &mut entries).await, files.old), ((vec![], 0), 0));
+        assert_eq!((poll(&mut files, &mut entries).await, files.old), ((vec![], 0), 0));
     }
 
     #[tokio::test]
@@ -266,13 +266,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (mut files, mut entries) = (Files::new(folder.path().to_owned(), None), None);
         write(folder.path(), NAME, "1");
-        assert_eq!(look(&mut files, &mut entries).await.1, 1);
+        assert_eq!(poll(&mut files, &mut entries).await.1, 1);
         fs::remove_dir_all(folder.path().join("v1")).unwrap();
         let mut all = Vec::new();
         assert!(files.list(&mut Follower::new(To::List(&mut all), None)).await.is_err());
         write(folder.path(), "v1/mdc/dynamo%2Fbackend%2Fgenerate%2F7", "1");
         assert_eq!(
-            look(&mut files, &mut entries).await,
+            poll(&mut files, &mut entries).await,
             (vec![("v1/mdc/dynamo/backend/generate/7".into(), "1".into())], 1)
         );
     }
@@ -283,7 +283,7 @@ mod tests {
         let mut all = Vec::new();
         let mut files = Files::new(folder.path().to_owned(), None);
         match files.list(&mut Follower::new(To::List(&mut all), None)).await {
-            Err(Stop::Failed(failed)) => assert!(failed.words.contains("DYN_FILE_KV"), "{}", failed.words),
+            Err(Stop::Failed(failed)) => assert!(failed.detail.contains("DYN_FILE_KV"), "{}", failed.detail),
             _ => panic!("there is nothing to read"),
         }
     }
@@ -298,12 +298,12 @@ mod tests {
             file.set_len(8 * 1024 * 1024).unwrap();
         }
         write(folder.path(), "v1/mdc/dynamo%2Fbackend%2Fgenerate%2F7", "1");
-        assert_eq!(look(&mut files, &mut entries).await.1, 1);
+        assert_eq!(poll(&mut files, &mut entries).await.1, 1);
         let remarks = entries.as_ref().unwrap().remarks();
         assert!(remarks.starts_with(" 1 key skipped: v1/instances/dynamo/backend/"), "{remarks}");
         assert!(remarks.ends_with("(8.4 MB, more than 64 KiB)."), "{remarks}");
         fs::remove_file(folder.path().join(NAME)).unwrap();
-        look(&mut files, &mut entries).await;
+        poll(&mut files, &mut entries).await;
         assert_eq!(entries.unwrap().remarks(), "");
     }
 
@@ -315,9 +315,9 @@ mod tests {
         for n in 0..count {
             write(folder.path(), &format!("v1/mdc/dynamo%2Fbackend%2Fgenerate%2F{n}"), &value);
         }
-        let one = super::look(folder.path(), None, BTreeMap::new()).unwrap();
+        let one = super::poll(folder.path(), None, BTreeMap::new()).unwrap();
         assert!(!one.has_all && one.found.len() < count, "{}", one.found.len());
         let (mut files, mut entries) = (Files::new(folder.path().to_owned(), None), None);
-        assert_eq!(look(&mut files, &mut entries).await.1, count);
+        assert_eq!(poll(&mut files, &mut entries).await.1, count);
     }
 }

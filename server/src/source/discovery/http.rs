@@ -33,7 +33,7 @@ const TURN_BYTES: usize = 64 * 1024;
 
 /// Why a request failed.
 #[derive(Debug)]
-pub(super) enum NoAnswer {
+pub(super) enum NoResponse {
     /// Not within [`WITHIN`].
     Silent,
     /// The response ended early.
@@ -61,22 +61,22 @@ impl Http {
     }
 
     /// Sends a request.
-    pub(super) async fn ask(&self, question: Request<Full<Bytes>>) -> Result<Bytes, NoAnswer> {
+    pub(super) async fn ask(&self, question: Request<Full<Bytes>>) -> Result<Bytes, NoResponse> {
         let asked = async {
             let body = self.begin(question).await?;
-            axum::body::to_bytes(body, MAX_ANSWER_BYTES).await.map_err(|e| NoAnswer::Broken(e.to_string()))
+            axum::body::to_bytes(body, MAX_ANSWER_BYTES).await.map_err(|e| NoResponse::Broken(e.to_string()))
         };
-        tokio::time::timeout(WITHIN, asked).await.unwrap_or(Err(NoAnswer::Silent))
+        tokio::time::timeout(WITHIN, asked).await.unwrap_or(Err(NoResponse::Silent))
     }
 
     /// Requests a list, which is parsed as it arrives. Beyond `max_bytes` or `until` it fails with
-    /// [`Endless`](NoAnswer::Endless).
+    /// [`Endless`](NoResponse::Endless).
     pub(super) async fn list(
         &self,
         question: Request<Full<Bytes>>,
         splitter: Splitter,
         (max_bytes, until): (u64, Instant),
-    ) -> Result<Parts, NoAnswer> {
+    ) -> Result<Parts, NoResponse> {
         self.parts(question, Parts::new(splitter, max_bytes, Some(until))).await
     }
 
@@ -85,16 +85,16 @@ impl Http {
         &self,
         question: Request<Full<Bytes>>,
         splitter: Splitter,
-    ) -> Result<Parts, NoAnswer> {
+    ) -> Result<Parts, NoResponse> {
         self.parts(question, Parts::new(splitter, MAX_LINE_BYTES, None)).await
     }
 
-    async fn parts(&self, question: Request<Full<Bytes>>, parts: Parts) -> Result<Parts, NoAnswer> {
+    async fn parts(&self, question: Request<Full<Bytes>>, parts: Parts) -> Result<Parts, NoResponse> {
         let body = tokio::time::timeout(WITHIN, self.begin(question)).await;
-        Ok(Parts { body: body.unwrap_or(Err(NoAnswer::Silent))?, ..parts })
+        Ok(Parts { body: body.unwrap_or(Err(NoResponse::Silent))?, ..parts })
     }
 
-    async fn begin(&self, mut question: Request<Full<Bytes>>) -> Result<Body, NoAnswer> {
+    async fn begin(&self, mut question: Request<Full<Bytes>>) -> Result<Body, NoResponse> {
         let agent = HeaderValue::from_static(concat!("radixscope/", env!("CARGO_PKG_VERSION")));
         question.headers_mut().insert(USER_AGENT, agent);
         let response = self.0.request(question).await.map_err(|error| unreachable(&error))?;
@@ -103,7 +103,7 @@ impl Http {
             return Ok(Body::new(body));
         }
         let body = axum::body::to_bytes(Body::new(body), MAX_REFUSAL_BYTES).await.unwrap_or_default();
-        Err(NoAnswer::Refused(parts.status, body))
+        Err(NoResponse::Refused(parts.status, body))
     }
 }
 
@@ -134,10 +134,10 @@ impl Parts {
     }
 
     /// The next part. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Result<DocumentPart, NoAnswer> {
+    pub(super) async fn next(&mut self) -> Result<DocumentPart, NoResponse> {
         let Some(until) = self.until else { return self.receive().await };
         let soon = Instant::now() + WITHIN;
-        let late = if until < soon { NoAnswer::Endless } else { NoAnswer::Silent };
+        let late = if until < soon { NoResponse::Endless } else { NoResponse::Silent };
         tokio::time::timeout_at(until.min(soon), self.receive()).await.unwrap_or(Err(late))
     }
 
@@ -151,7 +151,7 @@ impl Parts {
         &self.splitter
     }
 
-    async fn receive(&mut self) -> Result<DocumentPart, NoAnswer> {
+    async fn receive(&mut self) -> Result<DocumentPart, NoResponse> {
         loop {
             if self.turn_bytes >= TURN_BYTES {
                 self.turn_bytes = 0;
@@ -166,23 +166,23 @@ impl Parts {
                 return Ok(part);
             }
             if self.splitter.document_bytes() > self.max_document_bytes {
-                return Err(NoAnswer::Endless);
+                return Err(NoResponse::Endless);
             }
             match self.body.frame().await {
                 Some(Ok(frame)) => {
                     self.frame = frame.into_data().unwrap_or_default();
                     self.received_bytes += self.frame.len() as u64;
                 }
-                Some(Err(error)) => return Err(NoAnswer::Broken(error.to_string())),
+                Some(Err(error)) => return Err(NoResponse::Broken(error.to_string())),
                 // An incomplete line is dropped; an incomplete list is parsed for a better error.
-                None if self.until.is_none() => return Err(NoAnswer::Ended),
-                None => return self.splitter.finish().ok_or(NoAnswer::Ended),
+                None if self.until.is_none() => return Err(NoResponse::Ended),
+                None => return self.splitter.finish().ok_or(NoResponse::Ended),
             }
         }
     }
 }
 
-fn unreachable(error: &hyper_util::client::legacy::Error) -> NoAnswer {
+fn unreachable(error: &hyper_util::client::legacy::Error) -> NoResponse {
     let mut cause: &dyn Error = error;
     let mut is_refused = false;
     while let Some(deeper) = cause.source() {
@@ -191,11 +191,11 @@ fn unreachable(error: &hyper_util::client::legacy::Error) -> NoAnswer {
         is_refused |= io.is_some_and(|io| io.kind() == io::ErrorKind::ConnectionRefused);
     }
     if let Some(tls) = find_tls(error) {
-        return NoAnswer::Tls(tls.to_string());
+        return NoResponse::Tls(tls.to_string());
     }
     match (is_refused, error.is_connect()) {
-        (true, _) => NoAnswer::NothingListens,
-        (_, true) => NoAnswer::Unreachable(cause.to_string()),
-        _ => NoAnswer::NotHttp(cause.to_string()),
+        (true, _) => NoResponse::NothingListens,
+        (_, true) => NoResponse::Unreachable(cause.to_string()),
+        _ => NoResponse::NotHttp(cause.to_string()),
     }
 }

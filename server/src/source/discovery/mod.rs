@@ -30,7 +30,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// Discovery as the command line describes it.
-pub struct Source {
+pub struct DiscoverySource {
     name: String,
     store: Store,
     /// Only this Dynamo namespace.
@@ -43,7 +43,7 @@ enum Store {
     Kubernetes(Box<kubernetes::Kubernetes>),
 }
 
-impl Source {
+impl DiscoverySource {
     /// `None`: no discovery is given. `namespace`: the one to read; all otherwise.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl Source {
             Follower::new(To::Hub { handle: to, name, last_state: LastState::default() }, namespace);
         let mut failures = 0;
         loop {
-            let Failed { state, words } = match &mut store {
+            let Failed { state, detail } = match &mut store {
                 Store::Etcd(etcd) => etcd.follow(&mut follower).await?,
                 Store::Files(files) => files.follow(&mut follower).await?,
                 Store::Kubernetes(kubernetes) => kubernetes.follow(&mut follower).await?,
@@ -116,8 +116,8 @@ impl Source {
             }
             let wait = doubled(FIRST_WAIT, failures, LONGEST_WAIT);
             failures = failures.saturating_add(1);
-            let words = format!("{words} Retrying in {}.", seconds(wait));
-            follower.say(state, words).await?;
+            let detail = format!("{detail} Retrying in {}.", seconds(wait));
+            follower.say(state, detail).await?;
             tokio::time::sleep(wait).await;
         }
     }
@@ -165,13 +165,13 @@ impl<'t> Follower<'t> {
     }
 
     /// Reports the state of the store, with the skipped entries.
-    async fn say(&mut self, state: LinkState, words: String) -> Result<(), HubEnded> {
-        let words = match state {
-            LinkState::Live => format!("{words}{}{}", self.entries.remarks(), self.cut),
-            _ => words,
+    async fn say(&mut self, state: LinkState, detail: String) -> Result<(), HubEnded> {
+        let detail = match state {
+            LinkState::Live => format!("{detail}{}{}", self.entries.remarks(), self.cut),
+            _ => detail,
         };
         match &mut self.to {
-            To::Hub { handle, name, last_state } => last_state.report(handle, name, state, words).await,
+            To::Hub { handle, name, last_state } => last_state.report(handle, name, state, detail).await,
             To::List(_) => Ok(()),
         }
     }

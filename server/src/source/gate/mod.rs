@@ -75,7 +75,7 @@ pub struct Refused {
     /// As a label.
     pub why: &'static str,
     /// In whole sentences, with what would let it pass.
-    pub words: String,
+    pub detail: String,
 }
 
 /// Labels of what is no special address.
@@ -151,8 +151,8 @@ impl Gate {
     /// It is no endpoint of Dynamo's that answers queries. Counted.
     pub fn query<'e>(&self, endpoint: &'e QueryEndpoint) -> Result<Destination<'e>, Refused> {
         names::destination(endpoint).map_err(|wrong| {
-            let words = format!("Not queried: {wrong}.");
-            self.refuse(Crossing::TreeQuery, NOT_DYNAMO, words)
+            let detail = format!("Not queried: {wrong}.");
+            self.refuse(Crossing::TreeQuery, NOT_DYNAMO, detail)
         })
     }
 
@@ -164,19 +164,19 @@ impl Gate {
         if names::is_event_subject(subject) {
             return Ok(());
         }
-        let words = format!(
+        let detail = format!(
             "Discovery names the NATS subject {}, which is none of Dynamo's: not subscribed to.",
             names::quoted(subject)
         );
-        Err(self.refuse(Crossing::NatsSubscription, NOT_DYNAMO, words))
+        Err(self.refuse(Crossing::NatsSubscription, NOT_DYNAMO, detail))
     }
 
     /// Whether the messages of a JetStream stream may be asked for.
     pub fn is_stream(&self, name: &str) -> bool {
         let is_stream = names::is_stream(name);
         if !is_stream {
-            let words = format!("The stream {} is none of Dynamo's: not read.", names::quoted(name));
-            self.refuse(Crossing::StreamRequest, NOT_DYNAMO, words);
+            let detail = format!("The stream {} is none of Dynamo's: not read.", names::quoted(name));
+            self.refuse(Crossing::StreamRequest, NOT_DYNAMO, detail);
         }
         is_stream
     }
@@ -228,12 +228,12 @@ impl Gate {
     /// A response came from another address than those of the worker that was queried.
     pub(crate) fn refuse_response(&self, from: IpAddr, expected: &[IpAddr]) -> Refused {
         let expected: Vec<String> = expected.iter().map(ToString::to_string).collect();
-        let words = format!(
+        let detail = format!(
             "A response came from {from} and not from the worker at {}: it was not read. If there is NAT between the \
              workers and this process, set --callback (RADIXSCOPE_CALLBACK).",
             expected.join(" or ")
         );
-        self.refuse(Crossing::Response, OTHER_ADDRESS, words)
+        self.refuse(Crossing::Response, OTHER_ADDRESS, detail)
     }
 
     /// The addresses of a target that may be connected to.
@@ -244,8 +244,8 @@ impl Gate {
         evidence: Evidence<'_>,
     ) -> Result<Vec<SocketAddr>, NotConnected> {
         let Some(at) = names::host_and_port(address) else {
-            let words = format!("Not connected: {} is no host and port.", names::quoted(address));
-            return Err(NotConnected::Refused(self.refuse(crossing, NOT_DYNAMO, words)));
+            let detail = format!("Not connected: {} is no host and port.", names::quoted(address));
+            return Err(NotConnected::Refused(self.refuse(crossing, NOT_DYNAMO, detail)));
         };
         let found = lookup_host(at).await.map_err(NotConnected::Failed)?;
         let (mut passed, mut special) = (Vec::new(), None);
@@ -257,8 +257,8 @@ impl Gate {
         }
         match special {
             Some((ip, special)) if passed.is_empty() => {
-                let words = self.not_connected(at.0, ip, special, evidence);
-                Err(NotConnected::Refused(self.refuse(crossing, special.as_str(), words)))
+                let detail = self.not_connected(at.0, ip, special, evidence);
+                Err(NotConnected::Refused(self.refuse(crossing, special.as_str(), detail)))
             }
             _ => Ok(passed),
         }
@@ -291,13 +291,13 @@ impl Gate {
         )
     }
 
-    fn refuse(&self, crossing: Crossing, why: &'static str, words: String) -> Refused {
+    fn refuse(&self, crossing: Crossing, why: &'static str, detail: String) -> Refused {
         // Targets are tried again and again; where each stands is in the state of its source.
-        match self.refusals.count(crossing.as_str(), why, &words) {
-            1 => tracing::warn!(crossing = crossing.as_str(), why, "{words}"),
-            count => tracing::debug!(crossing = crossing.as_str(), why, count, "{words}"),
+        match self.refusals.count(crossing.as_str(), why, &detail) {
+            1 => tracing::warn!(crossing = crossing.as_str(), why, "{detail}"),
+            count => tracing::debug!(crossing = crossing.as_str(), why, count, "{detail}"),
         }
-        Refused { why, words }
+        Refused { why, detail }
     }
 }
 

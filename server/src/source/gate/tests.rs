@@ -138,7 +138,7 @@ fn what_is_no_endpoint_of_dynamos_does_not_pass() {
         let gate = Gate::default();
         let refused = gate.query(&endpoint).expect_err(&format!("{endpoint:?}"));
         assert_eq!(refused.why, NOT_DYNAMO);
-        assert!(!refused.words.contains(char::is_control), "{}", refused.words);
+        assert!(!refused.detail.contains(char::is_control), "{}", refused.detail);
         let list = gate.refusals().list();
         assert_eq!((list[0].what, list[0].count), ("tree_query", 1));
     }
@@ -212,7 +212,7 @@ fn frontend(name: &str) -> NamedBy {
 async fn connects(gate: &Gate, address: &str, by: &NamedBy) -> Result<(), String> {
     match gate.connect(Crossing::TreeQuery, address, Evidence::Named(by), LONG).await {
         Ok(_) => Ok(()),
-        Err(NotConnected::Refused(refused)) => Err(refused.words),
+        Err(NotConnected::Refused(refused)) => Err(refused.detail),
         Err(other) => panic!("{address}: {other:?}"),
     }
 }
@@ -230,9 +230,9 @@ async fn loopback_passes_only_if_what_names_it_is_on_this_machine_or_the_operato
     let far = Gate::default();
     for address in &spellings {
         for by in [entry(), frontend("fe")] {
-            let words = connects(&far, address, &by).await.unwrap_err();
-            assert!(words.contains("loopback") && words.contains("--allow-target"), "{words}");
-            assert!(words.contains(&by.to_string()), "{words}");
+            let detail = connects(&far, address, &by).await.unwrap_err();
+            assert!(detail.contains("loopback") && detail.contains("--allow-target"), "{detail}");
+            assert!(detail.contains(&by.to_string()), "{detail}");
         }
     }
     let list = far.refusals().list();
@@ -269,8 +269,8 @@ async fn links_and_metadata_do_not_pass_whoever_names_them() {
         "224.0.0.1:80",
     ] {
         for by in [entry(), frontend("fe")] {
-            let words = connects(&near, address, &by).await.unwrap_err();
-            assert!(words.starts_with("Not connected: "), "{words}");
+            let detail = connects(&near, address, &by).await.unwrap_err();
+            assert!(detail.starts_with("Not connected: "), "{detail}");
         }
     }
 }

@@ -23,7 +23,7 @@ pub(super) const CHUNK_BYTES: usize = 64 * 1024;
 pub(super) const HEAD_BYTES: u64 = 64;
 
 /// Maximum delay of notifications, except on an overloaded system.
-const SETTLED: Duration = Duration::from_millis(50);
+const CONFIRMED_AFTER: Duration = Duration::from_millis(50);
 
 /// Minimum time between polls, so that a busy log is read in chunks and not byte by byte.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -54,7 +54,7 @@ pub(super) struct Follower {
     /// Files that were read completely, newest last.
     was_read: VecDeque<Mark>,
     lost: u64,
-    /// How many files had appeared at the path when it last settled, and files found since then.
+    /// How many files had appeared at the path when its path was last confirmed, and files found since then.
     appeared: Option<u64>,
     found: u64,
     watch: Option<Watch>,
@@ -75,7 +75,7 @@ struct Open {
     is_rest: bool,
     since: Instant,
     /// Whether it is known to be the newest file at the path.
-    is_settled: bool,
+    is_confirmed: bool,
 }
 
 /// A file and the offset reached in it.
@@ -123,8 +123,11 @@ impl Follower {
 
     /// Waits for a notification, at most for `most`.
     pub(super) async fn wait(&mut self, most: Duration) {
-        let most =
-            if self.open.as_ref().is_none_or(|open| open.is_settled) { most } else { most.min(SETTLED) };
+        let most = if self.open.as_ref().is_none_or(|open| open.is_confirmed) {
+            most
+        } else {
+            most.min(CONFIRMED_AFTER)
+        };
         let Some(watch) = &mut self.watch else { return tokio::time::sleep(most).await };
         match watch.retarget(&self.path, self.is_overdue).await {
             Ok(false) => {}
@@ -168,7 +171,7 @@ impl Follower {
             return self.emptied().await;
         }
         if open.read(buffer).await? > 0 {
-            self.settle_early().await;
+            self.check_path_early().await;
             return Ok(ReadOutcome::More);
         }
         let now = match tokio::fs::metadata(&self.path).await {
@@ -185,28 +188,28 @@ impl Follower {
         }
         open.len = now.len();
         open.modified = now.modified().unwrap_or(open.modified);
-        self.settle();
+        self.confirm_path();
         Ok(ReadOutcome::Nothing)
     }
 
-    /// Settles before the file is read to its end, which may take long.
-    async fn settle_early(&mut self) {
-        let Some(open) = self.open.as_ref().filter(|open| !open.is_settled) else { return };
-        if open.since.elapsed() >= SETTLED
+    /// Confirms the path before the file is read to its end, which may take long.
+    async fn check_path_early(&mut self) {
+        let Some(open) = self.open.as_ref().filter(|open| !open.is_confirmed) else { return };
+        if open.since.elapsed() >= CONFIRMED_AFTER
             && let Ok(now) = tokio::fs::metadata(&self.path).await
             && identity(&now) == open.identity
         {
-            self.settle();
+            self.confirm_path();
         }
     }
 
     /// The open file is the one at the path. Files that appeared there before it and were not found are lost.
-    fn settle(&mut self) {
+    fn confirm_path(&mut self) {
         let (Some(open), Some(watch)) = (&mut self.open, &self.watch) else { return };
-        if open.since.elapsed() < SETTLED {
+        if open.since.elapsed() < CONFIRMED_AFTER {
             return;
         }
-        open.is_settled = true;
+        open.is_confirmed = true;
         let appeared = watch.appeared();
         let (before, found) = (self.appeared.replace(appeared), std::mem::take(&mut self.found));
         // If none was found, this file may have been moved away and back.
@@ -347,7 +350,7 @@ impl Open {
             modified: metadata.modified()?,
             is_rest: false,
             since: Instant::now(),
-            is_settled: false,
+            is_confirmed: false,
         })
     }
 

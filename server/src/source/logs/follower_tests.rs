@@ -42,10 +42,10 @@ impl Followed {
     }
 
     /// Waits until all that appeared is known.
-    async fn settled(&mut self) {
+    async fn confirmed(&mut self) {
         while {
             assert_eq!(self.follower.poll(&mut Vec::new()).await.unwrap(), ReadOutcome::Nothing);
-            !self.follower.open.as_ref().is_some_and(|open| open.is_settled)
+            !self.follower.open.as_ref().is_some_and(|open| open.is_confirmed)
         } {
             self.follower.wait(NEVER).await;
         }
@@ -276,17 +276,17 @@ async fn a_file_that_came_and_went_unread_is_a_loss() {
     let mut log = Followed::watched();
     log.append("one\n");
     assert_eq!(log.until("one\n").await, "one\n");
-    log.settled().await;
+    log.confirmed().await;
     rename(&log.path, log.beside("1")).unwrap();
     log.append("two\n");
     remove_file(&log.path).unwrap();
     log.append("three\n");
     assert_eq!(log.until("<lost 1>").await, "|three\n<lost 1>");
-    log.settled().await;
+    log.confirmed().await;
     rename(&log.path, log.beside("1")).unwrap();
     log.append("four\n");
     assert_eq!(log.until("four\n").await, "|four\n");
-    log.settled().await;
+    log.confirmed().await;
     log.append("five\n");
     assert_eq!(log.until("five\n").await, "five\n", "rotated once: nothing is lost");
 }

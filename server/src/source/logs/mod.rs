@@ -37,12 +37,12 @@ const RETRY_EVERY: Duration = Duration::from_secs(1);
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 /// A log to read.
-pub struct Source {
+pub struct LogSource {
     log: LogFile,
     name: String,
 }
 
-impl Source {
+impl LogSource {
     /// A source as the command line describes it.
     pub fn new(log: LogFile) -> Self {
         let name = format!("log/{}", log.name);
@@ -93,7 +93,7 @@ async fn pipe(mut from: impl AsyncRead + Unpin, shown: &str, log: &mut Log<'_>) 
             Err(_) => log.is_current(shown).await?,
             Ok(Ok(0)) => break String::new(),
             Ok(Ok(count)) => {
-                log.take(&buffer[..count]).await?;
+                log.handle(&buffer[..count]).await?;
                 log.is_current(shown).await?;
             }
             Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -115,7 +115,7 @@ async fn follow(path: &Path, shown: &str, poll_every: Duration, log: &mut Log<'_
         match follower.poll(&mut buffer).await {
             Ok(ReadOutcome::More) => {
                 log.is_catching_up(shown).await?;
-                log.take(&buffer).await?;
+                log.handle(&buffer).await?;
             }
             Ok(ReadOutcome::Restarted) => log.cut().await?,
             Ok(ReadOutcome::Lost(count)) => log.lost(count).await?,
@@ -155,7 +155,7 @@ impl<'t> Log<'t> {
     }
 
     /// Splits bytes into lines and delivers those that may matter.
-    async fn take(&mut self, bytes: &[u8]) -> Result<(), HubEnded> {
+    async fn handle(&mut self, bytes: &[u8]) -> Result<(), HubEnded> {
         self.lines.push(bytes);
         while let Some(line) = self.lines.next() {
             self.read += 1;
@@ -208,7 +208,7 @@ impl<'t> Log<'t> {
 
     /// Reports why the log cannot be read.
     async fn fails(&mut self, shown: &str, error: &io::Error) -> Result<(), HubEnded> {
-        let (state, words) = match error.kind() {
+        let (state, detail) = match error.kind() {
             io::ErrorKind::NotFound => (LinkState::Connecting, format!("{shown} does not exist yet.")),
             io::ErrorKind::PermissionDenied => {
                 (LinkState::Refused, format!("Permission denied for {shown}; allow this user to read it."))
@@ -219,7 +219,7 @@ impl<'t> Log<'t> {
             _ => (LinkState::Connecting, format!("{shown} cannot be read: {error}.")),
         };
         let wait_s = RETRY_EVERY.as_secs();
-        self.say(state, format!("{words} Retrying every {wait_s} s.")).await
+        self.say(state, format!("{detail} Retrying every {wait_s} s.")).await
     }
 
     /// Reports the state if it changed.

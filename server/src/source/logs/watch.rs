@@ -40,7 +40,7 @@ impl Watch {
     pub(super) fn new() -> notify::Result<Self> {
         let changes = Arc::new(Changes { is_moved: AtomicBool::new(true), ..Changes::default() });
         let to = Arc::clone(&changes);
-        let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| to.take(event))?;
+        let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| to.handle(event))?;
         Ok(Self { watcher, changes, folders: BTreeMap::new() })
     }
 
@@ -93,7 +93,7 @@ impl Watch {
 }
 
 impl Changes {
-    fn take(&self, event: notify::Result<Event>) {
+    fn handle(&self, event: notify::Result<Event>) {
         let Ok(event) = event else {
             self.moved();
             return;

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_tells_nothing() {
+    fn what_cannot_be_compared_shows_nothing() {
         assert_eq!(look(10, 5, |_| None), Agreed::Unknown);
         assert_eq!(look(10, 0, |_| Some(false)), Agreed::Unknown);
         assert_eq!(look(1_000, 900, |seq| (seq > 950).then_some(false)), Agreed::Nowhere);

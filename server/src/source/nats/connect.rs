@@ -143,8 +143,8 @@ impl Target {
                 is_connected.store(true, Ordering::Relaxed);
                 Ok((client, signals))
             }
-            Err(error) => Err(match tls::words(&error, &self.shown, self.ca.is_some()) {
-                Some(words) => Failed::refused(words),
+            Err(error) => Err(match tls::explain(&error, &self.shown, self.ca.is_some()) {
+                Some(detail) => Failed::refused(detail),
                 None => self.failed(error.kind(), &error.to_string()),
             }),
         }
@@ -177,7 +177,7 @@ impl Target {
                 "The host name in {shown} cannot be resolved: {error}. Check --nats (RADIXSCOPE_NATS)."
             )),
             ConnectErrorKind::TimedOut => Failed::connecting(format!(
-                "NATS at {shown} does not answer within {} s. Check the address, and whether a firewall or network \
+                "NATS at {shown} does not respond within {} s. Check the address, and whether a firewall or network \
                  policy is in the way.",
                 CONNECT_WITHIN.as_secs()
             )),
@@ -311,7 +311,7 @@ mod tests {
         let failed = target("nats://broker").failed(ConnectErrorKind::AuthorizationViolation, "x");
         assert_eq!(failed.state, LinkState::Refused);
         assert!(
-            failed.words.contains("rejects user 'user'") && failed.words.contains("RADIXSCOPE_NATS_USER")
+            failed.detail.contains("rejects user 'user'") && failed.detail.contains("RADIXSCOPE_NATS_USER")
         );
     }
 
@@ -319,7 +319,7 @@ mod tests {
     fn absence_is_not_refusal() {
         let failed = target("nats://broker").failed(ConnectErrorKind::Io, "connection refused");
         assert_eq!(failed.state, LinkState::Connecting);
-        assert!(failed.words.contains("connection refused"));
+        assert!(failed.detail.contains("connection refused"));
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl Multiset {
     }
 
     /// Removes one occurrence. `false`: there is none.
-    pub(super) fn take(&mut self, content: Content) -> bool {
+    pub(super) fn remove(&mut self, content: Content) -> bool {
         let Some(count) = self.counts.get_mut(&content) else { return false };
         *count -= 1;
         if *count == 0 {
@@ -102,9 +102,9 @@ mod tests {
         let content = Content::of(b"a");
         set.add(content);
         set.add(content);
-        assert!(set.take(content) && set.take(content));
-        assert!(!set.take(content) && set.is_empty());
-        assert!(!set.take(Content::of(b"b")));
+        assert!(set.remove(content) && set.remove(content));
+        assert!(!set.remove(content) && set.is_empty());
+        assert!(!set.remove(Content::of(b"b")));
     }
 
     #[test]
@@ -112,7 +112,7 @@ mod tests {
         let mut recent = RecentMessages::default();
         (0..REMEMBERED as u64 + 1).for_each(|i| recent.push(Content::of(&i.to_le_bytes())));
         let mut set = recent.multiset();
-        assert!(!set.take(Content::of(&0u64.to_le_bytes())));
-        assert!(set.take(Content::of(&1u64.to_le_bytes())));
+        assert!(!set.remove(Content::of(&0u64.to_le_bytes())));
+        assert!(set.remove(Content::of(&1u64.to_le_bytes())));
     }
 }

@@ -52,7 +52,7 @@ enum Phase {
     /// History is being read; live messages are buffered.
     Reading { buffered: VecDeque<Live>, bytes: usize, dropped: u64 },
     /// Live, but messages that were already read may still arrive.
-    Settling { may_arrive_live: Multiset, since: Instant },
+    Deduplicating { may_arrive_live: Multiset, since: Instant },
 }
 
 /// What to do at the end of history.
@@ -108,8 +108,8 @@ impl StreamFollower {
                 }
                 LiveAction::Nothing
             }
-            Phase::Settling { may_arrive_live, since } => {
-                let is_known = may_arrive_live.take(Content::of(&live.message));
+            Phase::Deduplicating { may_arrive_live, since } => {
+                let is_known = may_arrive_live.remove(Content::of(&live.message));
                 if may_arrive_live.is_empty() || now.duration_since(*since) > LATE_FOR {
                     self.phase = Phase::Direct;
                 }
@@ -140,8 +140,8 @@ impl StreamFollower {
             return HistoryEnd::ReadOn;
         }
         let new =
-            buffered.into_iter().filter(|live| !may_arrive_live.take(Content::of(&live.message))).collect();
-        self.phase = Phase::Settling { may_arrive_live, since: now };
+            buffered.into_iter().filter(|live| !may_arrive_live.remove(Content::of(&live.message))).collect();
+        self.phase = Phase::Deduplicating { may_arrive_live, since: now };
         HistoryEnd::Pass(new)
     }
 
@@ -161,7 +161,7 @@ impl StreamFollower {
     fn release(&mut self) -> (VecDeque<Live>, u64) {
         match std::mem::take(&mut self.phase) {
             Phase::Reading { buffered, dropped, .. } => (buffered, dropped),
-            Phase::Direct | Phase::Settling { .. } => (VecDeque::new(), 0),
+            Phase::Direct | Phase::Deduplicating { .. } => (VecDeque::new(), 0),
         }
     }
 }

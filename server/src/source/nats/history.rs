@@ -1,5 +1,5 @@
 //! Reads a stream's messages by sequence number, from the last position to its end, and delivers them in order. Runs
-//! concurrently with the live subscription. It always ends with an [`Outcome`], so that the next connection continues from
+//! concurrently with the live subscription. It always ends with a [`HistoryOutcome`], so that the next connection continues from
 //! there.
 
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(super) struct StreamPosition {
 
 /// The result of reading history.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(super) struct HistoryOutcome {
     pub(super) stream: String,
     pub(super) position: StreamPosition,
     /// Messages that were read and may still arrive live.
@@ -108,7 +108,7 @@ impl From<HubEnded> for Stop {
 
 impl Reader {
     /// Reads from `position`, or from the start of the stream.
-    pub(super) async fn run(self, position: Option<StreamPosition>) -> Outcome {
+    pub(super) async fn run(self, position: Option<StreamPosition>) -> HistoryOutcome {
         let mut reading = Reading {
             subjects: NatsSubjects::default(),
             position: position.unwrap_or_default(),
@@ -132,7 +132,7 @@ impl Reader {
             },
         };
         let Reading { position, may_arrive_live, .. } = reading;
-        Outcome { stream: self.stream, position, may_arrive_live: may_arrive_live.multiset(), end }
+        HistoryOutcome { stream: self.stream, position, may_arrive_live: may_arrive_live.multiset(), end }
     }
 
     async fn read(&self, reading: &mut Reading) -> Result<(), Stop> {
@@ -240,7 +240,7 @@ impl Reader {
         while let Some((seq, message)) = messages.next().await {
             // A missing message expired or was deleted; messages that expired unread are counted from the range.
             if let Some(message) = message? {
-                self.take(reading, message).await?;
+                self.handle(reading, message).await?;
             }
             reading.position.reached = reading.position.reached.max(seq);
             self.progress.read.fetch_add(1, Ordering::Relaxed);
@@ -248,13 +248,13 @@ impl Reader {
         Ok(())
     }
 
-    async fn take(&self, reading: &mut Reading, message: StoredMessage) -> Result<(), Stop> {
+    async fn handle(&self, reading: &mut Reading, message: StoredMessage) -> Result<(), Stop> {
         let StoredMessage { subject, at_ms, payload } = message;
         let content = Content::of(&payload);
         if reading.live_since.is_none_or(|since| at_ms >= since) {
             reading.may_arrive_live.push(content);
         }
-        if reading.known.take(content) {
+        if reading.known.remove(content) {
             return Ok(());
         }
         if let Some(payload) = reading.subjects.publication(&subject, None, payload) {

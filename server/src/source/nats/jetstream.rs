@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_read() {
+    fn a_response_is_read() {
         let text = br#"{"type":"x","total":0,"created":"2026-01-01T00:00:00.5Z","config":{"name":"s"},
             "state":{"messages":3,"first_seq":2,"last_seq":4},"ts":"2026-01-01T00:00:01Z"}"#;
         let info: Info = read(text).unwrap();

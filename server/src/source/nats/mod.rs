@@ -48,7 +48,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
 
 /// A NATS server to listen to.
-pub struct Source {
+pub struct NatsSource {
     options: Nats,
     target: Target,
     gate: Arc<Gate>,
@@ -85,16 +85,16 @@ impl SessionState {
 struct StatusSender(watch::Sender<(LinkState, String)>);
 
 impl StatusSender {
-    fn say(&self, words: (LinkState, String)) {
+    fn set(&self, new: (LinkState, String)) {
         self.0.send_if_modified(|status| {
-            let is_new = *status != words;
-            *status = words;
+            let is_new = *status != new;
+            *status = new;
             is_new
         });
     }
 }
 
-impl Source {
+impl NatsSource {
     /// A source as the command line describes it.
     ///
     /// # Errors
@@ -111,18 +111,18 @@ impl Source {
 
     /// Listens until the process ends.
     pub async fn run(self, to: SourceHandle, shutdown: Shutdown) {
-        let words =
+        let status =
             (LinkState::Connecting, format!("Connecting to NATS at {}.", self.target.display_address()));
         let name = self.target.display_address().to_owned();
         let background = Handle::current();
         let (to_thread, stopped) = (to.clone(), shutdown.clone());
         let listen = move |say| self.listen(&to_thread, &StatusSender(say), &stopped, &background);
-        run_on_thread("nats", name, words, (&to, shutdown), listen).await;
+        run_on_thread("nats", name, status, (&to, shutdown), listen).await;
     }
 
     /// Connects and reconnects. Each connection has its own runtime, which ends with it, so that the client never reconnects by
     /// itself.
-    fn listen(&self, to: &SourceHandle, words: &StatusSender, shutdown: &Shutdown, background: &Handle) {
+    fn listen(&self, to: &SourceHandle, status: &StatusSender, shutdown: &Shutdown, background: &Handle) {
         let mut session = SessionState {
             subjects: NatsSubjects::default(),
             commands: to.take_commands(),
@@ -137,7 +137,7 @@ impl Source {
             let runtime = match Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,
                 Err(error) => {
-                    words.say((
+                    status.set((
                         LinkState::Refused,
                         format!("The runtime for NATS could not be started: {error}."),
                     ));
@@ -148,7 +148,7 @@ impl Source {
                 let mut end = shutdown.clone();
                 tokio::select! {
                     () = over(&mut end) => {}
-                    () = self.once(to, words, (shutdown, background), &mut session, &mut attempt) => {}
+                    () = self.once(to, status, (shutdown, background), &mut session, &mut attempt) => {}
                 }
             });
         }
@@ -158,7 +158,7 @@ impl Source {
     async fn once(
         &self,
         to: &SourceHandle,
-        words: &StatusSender,
+        status: &StatusSender,
         (shutdown, background): (&Shutdown, &Handle),
         session: &mut SessionState,
         attempt: &mut u32,
@@ -170,21 +170,21 @@ impl Source {
                 *attempt = 0;
                 session.pending_disconnect = false;
                 let runs_in = (shutdown.clone(), background.clone());
-                let why = Session::new(connected, (&self.options, &self.gate), to, session, words, runs_in)
+                let why = Session::new(connected, (&self.options, &self.gate), to, session, status, runs_in)
                     .run()
                     .await;
                 session.pending_disconnect = true;
                 session.report_disconnect(to);
                 tracing::warn!(nats = shown, why, "connection to NATS lost");
                 let lost = format!("NATS at {shown}: connection lost ({why}). Reconnecting.");
-                words.say((LinkState::Connecting, lost));
+                status.set((LinkState::Connecting, lost));
             }
-            Err(Failed { state, words: why }) => {
+            Err(Failed { state, detail: why }) => {
                 session.report_disconnect(to);
                 let wait = wait_after(*attempt);
                 *attempt += 1;
                 tracing::warn!(nats = shown, wait_s = wait.as_secs_f32(), "{why}");
-                words.say((state, format!("{why} Retrying in {}.", seconds(wait))));
+                status.set((state, format!("{why} Retrying in {}.", seconds(wait))));
                 tokio::time::sleep(wait).await;
             }
         }

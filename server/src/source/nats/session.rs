@@ -27,7 +27,7 @@ use radixscope_model::record::{LinkState, MissedCause, Topic};
 use super::connect::Signals;
 use super::denied::{DeniedSubjects, missing_right};
 use super::follower::{HistoryEnd, Live, LiveAction, StreamFollower};
-use super::history::{End, Outcome, Progress, Reader};
+use super::history::{End, HistoryOutcome, Progress, Reader};
 use super::jetstream::{self, JetStreamError};
 use super::status::{self, History, MAX_COMPLAINTS};
 use super::{SessionState, StatusSender};
@@ -58,7 +58,7 @@ enum Done {
     /// The list of streams.
     Streams(Result<Vec<String>, JetStreamError>),
     /// A stream was read.
-    Read(Outcome),
+    Read(HistoryOutcome),
 }
 
 pub(super) struct Session<'s> {
@@ -68,7 +68,7 @@ pub(super) struct Session<'s> {
     gate: &'s Gate,
     to: &'s SourceHandle,
     state: &'s mut SessionState,
-    words: &'s StatusSender,
+    status_sender: &'s StatusSender,
     shutdown: Shutdown,
     /// Runtime for background jobs such as reading history.
     background: Handle,
@@ -97,7 +97,7 @@ impl<'s> Session<'s> {
         (options, gate): (&'s Nats, &'s Gate),
         to: &'s SourceHandle,
         state: &'s mut SessionState,
-        words: &'s StatusSender,
+        status_sender: &'s StatusSender,
         (shutdown, background): (Shutdown, Handle),
     ) -> Self {
         Self {
@@ -107,7 +107,7 @@ impl<'s> Session<'s> {
             gate,
             to,
             state,
-            words,
+            status_sender,
             shutdown,
             background,
             jobs: JoinSet::new(),
@@ -309,7 +309,7 @@ impl<'s> Session<'s> {
                         Err(error) => return format!("reading history failed: {error}"),
                     }
                     // Reported at once, because others wait for "live".
-                    self.words.say(self.status());
+                    self.status_sender.set(self.status());
                 }
                 command = next_command(&mut self.state.commands) => {
                     if let Command::Subscribe(named) = command {
@@ -394,8 +394,8 @@ impl<'s> Session<'s> {
     }
 
     /// A stream's history was read.
-    fn read(&mut self, outcome: Outcome) {
-        let Outcome { stream, position, may_arrive_live, end } = outcome;
+    fn read(&mut self, outcome: HistoryOutcome) {
+        let HistoryOutcome { stream, position, may_arrive_live, end } = outcome;
         let Some(follower) = self.state.streams.get_mut(&stream) else { return };
         match end {
             End::CaughtUp => match follower.caught_up(position, may_arrive_live, Instant::now()) {
@@ -474,7 +474,7 @@ impl<'s> Session<'s> {
                 self.complaints.push(complaint);
             }
         }
-        self.words.say(self.status());
+        self.status_sender.set(self.status());
         self.client.connection_state() == State::Connected
     }
 
@@ -502,28 +502,28 @@ impl<'s> Session<'s> {
     fn status(&self) -> (LinkState, String) {
         let is_reading = matches!(self.history, History::Requested)
             || self.state.streams.values().any(|follower| follower.is_reading());
-        let mut words = if is_reading {
+        let mut detail = if is_reading {
             status::reading(&self.progress)
         } else {
             status::live(&self.progress, &self.history, self.state.streams.is_empty())
         };
         for more in &self.unread {
-            words.push_str(&format!(" The {more}."));
+            detail.push_str(&format!(" The {more}."));
         }
         for complaint in &self.complaints {
-            words.push_str(&format!(" Error from the server: {complaint}."));
+            detail.push_str(&format!(" Error from the server: {complaint}."));
         }
         for what in [Crossing::NatsSubscription, Crossing::StreamRequest] {
             if let Some(refused) = self.gate.refusals().sentence(what.as_str()) {
-                words.push_str(&format!(" Subjects and streams: {refused}"));
+                detail.push_str(&format!(" Subjects and streams: {refused}"));
             }
         }
         if self.denied.is_empty() {
-            return (if is_reading { LinkState::CatchingUp } else { LinkState::Live }, words);
+            return (if is_reading { LinkState::CatchingUp } else { LinkState::Live }, detail);
         }
-        words.push_str(&format!(" {}", self.denied.to_text(self.options.namespace.as_deref())));
+        detail.push_str(&format!(" {}", self.denied.to_text(self.options.namespace.as_deref())));
         let is_all = self.denied.len() == self.subjects.len();
-        (if is_all { LinkState::Refused } else { LinkState::Partial }, words)
+        (if is_all { LinkState::Refused } else { LinkState::Partial }, detail)
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) fn reading(progress: &Progress) -> String {
 
 /// After it was read.
 pub(super) fn live(progress: &Progress, history: &History, has_no_stream: bool) -> String {
-    let mut words = match history {
+    let mut detail = match history {
         History::Unavailable(why) => format!("Connected; {why}."),
         History::Requested | History::Readable if has_no_stream => {
             "Connected; no JetStream stream of KV events (Dynamo 0.8 and 0.9 have one), so there is no history."
@@ -43,7 +43,7 @@ pub(super) fn live(progress: &Progress, history: &History, has_no_stream: bool) 
     };
     let left_out = progress.left_out.load(Ordering::Relaxed);
     if left_out > 0 {
-        words.push_str(&format!(" {} older messages were skipped (--history-messages).", count(left_out)));
+        detail.push_str(&format!(" {} older messages were skipped (--history-messages).", count(left_out)));
     }
-    words
+    detail
 }

@@ -6,7 +6,7 @@ use std::io;
 use rustls::{AlertDescription, CertificateError, Error as TlsError};
 
 /// `None`: not a TLS error. `has_ca`: `--nats-tls-ca` is given.
-pub(super) fn words(error: &(dyn Error + 'static), shown: &str, has_ca: bool) -> Option<String> {
+pub(super) fn explain(error: &(dyn Error + 'static), shown: &str, has_ca: bool) -> Option<String> {
     let error = find(error)?;
     Some(format!("TLS with NATS at {shown} fails: {error}. {}", advice(error, has_ca)))
 }
@@ -76,9 +76,9 @@ mod tests {
     #[test]
     fn a_tls_error_is_found_however_it_is_wrapped() {
         let unknown = wrapped(TlsError::InvalidCertificate(CertificateError::UnknownIssuer));
-        let words = words(&unknown, "tls://x:4222", false).unwrap();
-        assert!(words.contains("UnknownIssuer") && words.contains("Set --nats-tls-ca"), "{words}");
-        assert!(super::words(&io::Error::other("refused"), "x", false).is_none());
+        let detail = explain(&unknown, "tls://x:4222", false).unwrap();
+        assert!(detail.contains("UnknownIssuer") && detail.contains("Set --nats-tls-ca"), "{detail}");
+        assert!(super::explain(&io::Error::other("refused"), "x", false).is_none());
     }
 
     #[test]

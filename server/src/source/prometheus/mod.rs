@@ -34,7 +34,7 @@ const LONGEST_LIST_WAIT: Duration = Duration::from_secs(60);
 const NO_LISTS: u8 = 2;
 
 /// A process to scrape.
-pub struct Source {
+pub struct PrometheusSource {
     process: MetricsUrl,
     name: String,
     interval: Duration,
@@ -42,7 +42,7 @@ pub struct Source {
     client: Client,
 }
 
-impl Source {
+impl PrometheusSource {
     /// Sources as the command line describes them.
     ///
     /// # Errors
@@ -100,19 +100,19 @@ impl Source {
                     if is_frontend {
                         list.request_if_due(&self.client, to).await?;
                     }
-                    let words = format!(
+                    let detail = format!(
                         "Scraping {url} every {} s{}.",
                         self.interval.as_secs_f64(),
                         if list.is_given && is_frontend { ", and its list of workers" } else { "" }
                     );
-                    last.report(to, &self.name, LinkState::Live, words).await?;
+                    last.report(to, &self.name, LinkState::Live, detail).await?;
                     self.interval
                 }
-                Err(Failed { state, words }) => {
+                Err(Failed { state, detail }) => {
                     let wait = wait_after(self.interval, failures);
                     failures = failures.saturating_add(1);
-                    let words = format!("{words} Retrying in {}.", seconds(wait));
-                    last.report(to, &self.name, state, words).await?;
+                    let detail = format!("{detail} Retrying in {}.", seconds(wait));
+                    last.report(to, &self.name, state, detail).await?;
                     wait
                 }
             };
@@ -224,7 +224,7 @@ impl List {
             self.is_given = true;
             self.without = 0;
             let frontend = Arc::clone(&self.frontend);
-            return to.deliver(now(), Payload::Health { frontend, answer: body }).await;
+            return to.deliver(now(), Payload::Health { frontend, response: body }).await;
         }
         if status == StatusCode::SERVICE_UNAVAILABLE {
             return Ok(());

@@ -179,7 +179,7 @@ impl Scene {
             tree_dumps: radixscope_intake::TreeDumps::Off,
             verify_every_ms: None,
         };
-        let source = Source::all(options).unwrap().pop().unwrap();
+        let source = PrometheusSource::all(options).unwrap().pop().unwrap();
         let named = [(source.name().to_owned(), SourceKind::Prometheus)];
         let Started { hub, sources, .. } = Hub::start(config, Checks::default(), &named, stopped.clone());
         tokio::spawn(source.run(sources.into_iter().next().unwrap(), stopped));
@@ -259,13 +259,13 @@ async fn a_frontend_is_scraped_and_its_workers_are_known() {
 }
 
 #[tokio::test]
-async fn a_compressed_answer_is_the_same_answer() {
+async fn a_compressed_response_is_the_same_response() {
     let scene = Scene::start(Mode::Zipped, None).await;
     scene.counts(Counter::RequestsOk, 7.0).await;
 }
 
 #[tokio::test]
-async fn only_a_frontend_is_asked_for_its_list_wherever_else_it_gives_one() {
+async fn only_a_frontend_is_queried_for_its_list_whatever_else_serves_one() {
     for (mode, requests) in [(Mode::Worker, 0), (Mode::Lists, 1), (Mode::Unready, 1)] {
         let scene = Scene::start(mode, None).await;
         scene.reaches(LinkState::Live, "Scraping").await;
@@ -275,26 +275,26 @@ async fn only_a_frontend_is_asked_for_its_list_wherever_else_it_gives_one() {
 }
 
 #[test]
-fn a_frontend_that_is_not_ready_is_asked_less_and_less() {
+fn a_frontend_that_is_not_ready_is_queried_less_and_less() {
     let waits: Vec<u64> = (0..6).map(|unready| list_wait(unready).as_secs()).collect();
     assert_eq!(waits, [10, 20, 40, 60, 60, 60]);
 }
 
 #[tokio::test]
-async fn a_token_is_asked_for_and_used() {
+async fn a_token_is_requested_and_used() {
     let without = Scene::start(Mode::Locked, None).await;
-    let words = without.reaches(LinkState::Refused, "401").await;
-    assert!(words.contains("Set a token with --prometheus-token"), "{words}");
+    let detail = without.reaches(LinkState::Refused, "401").await;
+    assert!(detail.contains("Set a token with --prometheus-token"), "{detail}");
     let wrong = Scene::start(Mode::Locked, Some("hidden!")).await;
-    let words = wrong.reaches(LinkState::Refused, "rejects the token").await;
-    assert!(!words.contains("hidden!"), "{words}");
+    let detail = wrong.reaches(LinkState::Refused, "rejects the token").await;
+    assert!(!detail.contains("hidden!"), "{detail}");
     let right = Scene::start(Mode::Locked, Some("let me in")).await;
     right.counts(Counter::RequestsOk, 1.0).await;
 }
 
 #[tokio::test]
 async fn failures_are_described_with_what_to_do() {
-    for (mode, state, words) in [
+    for (mode, state, detail) in [
         (Mode::NotFound, LinkState::Refused, "does not exist (404)"),
         (Mode::Moved, LinkState::Refused, "redirects to \"/elsewhere\""),
         (Mode::Slow, LinkState::Connecting, "did not respond within 0.05 s"),
@@ -304,7 +304,7 @@ async fn failures_are_described_with_what_to_do() {
         (Mode::Page, LinkState::Refused, "does not return Prometheus metrics"),
     ] {
         let scene = Scene::start(mode, None).await;
-        let sources = scene.reaches(state, words).await;
+        let sources = scene.reaches(state, detail).await;
         assert!(sources.contains("Retrying in"), "{sources}");
         assert_eq!(scene.hub.read(|view| view.cluster.sources()[0].received).await.unwrap(), 0, "{mode:?}");
     }
@@ -338,7 +338,7 @@ async fn a_process_that_comes_back_is_scraped_again_and_counts_as_restarted() {
     scene.counts(Counter::RequestsOk, 7.0).await;
     let restarts = scene.hub.read(|view| view.cluster.processes()[0].restarts).await.unwrap();
     assert_eq!(restarts, 1);
-    assert!(scene.hub.read(|view| view.cluster.workers()[0].gone.is_none()).await.unwrap());
+    assert!(scene.hub.read(|view| view.cluster.workers()[0].departure.is_none()).await.unwrap());
 }
 
 #[test]

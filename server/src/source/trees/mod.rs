@@ -50,14 +50,14 @@ const MAX_WAITING: usize = 65_536;
 const STATUS_EVERY: Duration = Duration::from_secs(10);
 
 /// The source.
-pub struct Source {
+pub struct TreeSource {
     client: Arc<QueryClient>,
 }
 
 /// The result of a query, and the bytes read.
 type QueryResult = (Result<TreeResponse, QueryFailed>, usize);
 
-impl Source {
+impl TreeSource {
     /// A source as the command line describes it.
     ///
     /// # Errors
@@ -120,13 +120,13 @@ impl<'s> Queries<'s> {
         let mut look = tokio::time::interval(STATUS_EVERY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         if let Err(error) = self.client.callback.prepare().await {
-            let words = format!("Cannot listen on the port of --callback (RADIXSCOPE_CALLBACK): {error}.");
-            self.last_state.report(self.to, NAME, LinkState::Refused, words).await?;
+            let detail = format!("Cannot listen on the port of --callback (RADIXSCOPE_CALLBACK): {error}.");
+            self.last_state.report(self.to, NAME, LinkState::Refused, detail).await?;
         }
         loop {
             tokio::select! {
                 command = commands.recv() => match command {
-                    Some(command) => self.take(command).await?,
+                    Some(command) => self.handle(command).await?,
                     None => return Ok(()),
                 },
                 Some(done) = self.running.join_next_with_id() => self.done(done).await?,
@@ -136,7 +136,7 @@ impl<'s> Queries<'s> {
         }
     }
 
-    async fn take(&mut self, command: Command) -> Result<(), HubEnded> {
+    async fn handle(&mut self, command: Command) -> Result<(), HubEnded> {
         match command {
             Command::Query(query) if self.waiting.len() < MAX_WAITING => self.waiting.push_back(query),
             Command::Query(query) => self.reject(query.id, "too many queued queries").await?,
@@ -179,18 +179,18 @@ impl<'s> Queries<'s> {
         };
         let Some((id, worker, _)) = self.queries.remove(&task) else { return Ok(()) };
         if let Err(failed) = &outcome {
-            tracing::debug!(id, %worker, why = ?failed.why, "{}", failed.words);
+            tracing::debug!(id, %worker, why = ?failed.why, "{}", failed.detail);
         }
         self.status.note(worker, outcome.as_ref().err(), Instant::now());
-        self.response(id, outcome, size_bytes).await?;
+        self.respond(id, outcome, size_bytes).await?;
         self.say().await
     }
 
     async fn reject(&self, id: u64, why: &str) -> Result<(), HubEnded> {
-        self.response(id, Err(cancelled(why)), 0).await
+        self.respond(id, Err(cancelled(why)), 0).await
     }
 
-    async fn response(
+    async fn respond(
         &self,
         query: u64,
         outcome: Result<TreeResponse, QueryFailed>,
@@ -201,13 +201,13 @@ impl<'s> Queries<'s> {
     }
 
     async fn say(&mut self) -> Result<(), HubEnded> {
-        let (state, mut words) = self.status.report(Instant::now(), self.client.callback.closed());
+        let (state, mut detail) = self.status.report(Instant::now(), self.client.callback.closed());
         for (what, of) in [(Crossing::TreeQuery, "Queries"), (Crossing::Response, "Responses")] {
             if let Some(refused) = self.client.gate.refusals().sentence(what.as_str()) {
-                words.push_str(&format!(" {of}: {refused}"));
+                detail.push_str(&format!(" {of}: {refused}"));
             }
         }
-        self.last_state.report(self.to, NAME, state, words).await
+        self.last_state.report(self.to, NAME, state, detail).await
     }
 }
 

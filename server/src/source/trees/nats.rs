@@ -55,17 +55,17 @@ impl RequestPlane {
         let accepted = tokio::select! {
             accepted = timeout(within, client.request(subject.to_owned(), message.into())) => accepted,
             right = denied(&signals, subject) => {
-                let words =
+                let detail =
                     format!("NATS at {} rejected the query: {right}.", self.target.display_address());
-                return Err(failed(QueryFault::Refused, words));
+                return Err(failed(QueryFault::Refused, detail));
             }
         };
         match accepted {
             Ok(Ok(reply)) if reply.payload.is_empty() => Ok(()),
             Ok(Ok(reply)) => Err(refused(&reply.payload)),
             Ok(Err(error)) if error.kind() == RequestErrorKind::NoResponders => {
-                let words = format!("No worker listens on the NATS subject {subject}; it may have left.");
-                Err(failed(QueryFault::Unreachable, words))
+                let detail = format!("No worker listens on the NATS subject {subject}; it may have left.");
+                Err(failed(QueryFault::Unreachable, detail))
             }
             Ok(Err(error)) => Err(self.unreachable(&error.to_string())),
             Err(_) => Err(failed(
@@ -88,19 +88,19 @@ impl RequestPlane {
                 *connected = Some(new.clone());
                 Ok(new)
             }
-            Err(Failed { words, .. }) => {
+            Err(Failed { detail, .. }) => {
                 *connected = None;
-                Err(failed(QueryFault::Unreachable, words))
+                Err(failed(QueryFault::Unreachable, detail))
             }
         }
     }
 
     fn unreachable(&self, why: &str) -> QueryFailed {
-        let words = format!(
+        let detail = format!(
             "NATS at {}, the workers' request plane, cannot be reached: {why}.",
             self.target.display_address()
         );
-        failed(QueryFault::Unreachable, words)
+        failed(QueryFault::Unreachable, detail)
     }
 }
 

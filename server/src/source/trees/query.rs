@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use radixscope_dynamo::request_plane::{Call, Codec, MAX_REFUSAL_BYTES, foreign_reply, frame, refusal};
-use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, Question, TreeResponse};
+use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, TreeRequest, TreeResponse};
 use radixscope_intake::command::TreeQuery;
 
 use super::callback::{Callback, ExpectedConnection, Origin};
@@ -88,7 +88,7 @@ impl QueryClient {
         size_bytes: &mut usize,
     ) -> Result<TreeResponse, Fault> {
         let body =
-            Question { worker: query.endpoint.worker, start_event_id: query.start_event_id }.encode(codec);
+            TreeRequest { worker: query.endpoint.worker, start_event_id: query.start_event_id }.encode(codec);
         let (mut home, sent) = match self.gate.query(&query.endpoint).map_err(not_sent)? {
             Destination::Tcp { address, path } => {
                 let mut socket = self.connected(address, query).await?;
@@ -156,10 +156,10 @@ impl QueryClient {
 
     async fn expect(&self, local: IpAddr, origin: Origin) -> Result<ExpectedConnection, QueryFailed> {
         self.callback.expect(local, origin).await.map_err(|error| {
-            let words = format!(
+            let detail = format!(
                 "No port can be opened for workers' responses: {error}. Set one with --callback (RADIXSCOPE_CALLBACK)."
             );
-            failed(QueryFault::NoCallback, words)
+            failed(QueryFault::NoCallback, detail)
         })
     }
 }
@@ -193,15 +193,15 @@ async fn await_callback(
     match arrived {
         Ok(Ok(home)) => Ok(home),
         _ if let Some(foreign) = expected.foreign() => {
-            Err(failed(QueryFault::NoCallback, foreign.words).into())
+            Err(failed(QueryFault::NoCallback, foreign.detail).into())
         }
         _ if is_accepted.into_inner() => Err(Fault::Silent(expected.address.clone())),
         _ => {
-            let words = format!(
+            let detail = format!(
                 "The worker is reachable but did not accept the query within {} s: it hangs, or is not a Dynamo worker.",
                 within.as_secs_f64()
             );
-            Err(failed(QueryFault::Unreachable, words).into())
+            Err(failed(QueryFault::Unreachable, detail).into())
         }
     }
 }
@@ -209,22 +209,22 @@ async fn await_callback(
 /// Sends a request over TCP and waits for the acknowledgement.
 async fn over_tcp(socket: &mut TcpStream, request: &[u8], address: &str) -> Result<(), QueryFailed> {
     let broke = |error: std::io::Error| {
-        let words = format!(
+        let detail = format!(
             "The worker at {address} closed the connection without accepting the query ({error}). A request plane \
              with TLS (DYN_TCP_TLS_…) is not supported."
         );
-        failed(QueryFault::Refused, words)
+        failed(QueryFault::Refused, detail)
     };
     socket.write_all(request).await.map_err(broke)?;
     let mut length = [0; 4];
     socket.read_exact(&mut length).await.map_err(broke)?;
     // The first bytes of a TLS alert.
     if matches!(length, [0x15, 3, ..]) {
-        let words = format!(
+        let detail = format!(
             "The worker at {address} uses TLS on its request plane (DYN_TCP_TLS_…), which is not supported: its blocks are \
              known from events only."
         );
-        return Err(failed(QueryFault::Unsupported, words));
+        return Err(failed(QueryFault::Unsupported, detail));
     }
     let length = u32::from_be_bytes(length) as usize;
     if length == 0 {
@@ -248,35 +248,35 @@ async fn reply(socket: &mut TcpStream, most: usize) -> Vec<u8> {
 
 /// The worker, or the NATS server, rejected the query; replies that are not Dynamo's are not quoted.
 pub(super) fn refused(reply: &[u8]) -> QueryFailed {
-    let words = match refusal(reply) {
+    let detail = match refusal(reply) {
         Some(text) => format!("The worker rejected the query: {}.", text.trim_end_matches('.')),
         None => format!("The query was answered by {}.", foreign_reply(reply)),
     };
-    failed(QueryFault::Refused, words)
+    failed(QueryFault::Refused, detail)
 }
 
 /// The gate refused the query.
-fn not_sent(Refused { words, .. }: Refused) -> QueryFailed {
-    failed(QueryFault::Refused, words)
+fn not_sent(Refused { detail, .. }: Refused) -> QueryFailed {
+    failed(QueryFault::Refused, detail)
 }
 
 fn unreachable(address: &str, why: &str) -> QueryFailed {
-    let words = format!(
+    let detail = format!(
         "The worker's request plane at {address} is not reachable: {why}. Check firewalls and network policies between this \
          process and the workers."
     );
-    failed(QueryFault::Unreachable, words)
+    failed(QueryFault::Unreachable, detail)
 }
 
 fn no_nats() -> QueryFailed {
-    let words = "The worker accepts requests only over NATS; set the server with --nats (RADIXSCOPE_NATS).";
-    failed(QueryFault::Unreachable, words.to_owned())
+    let detail = "The worker accepts requests only over NATS; set the server with --nats (RADIXSCOPE_NATS).";
+    failed(QueryFault::Unreachable, detail.to_owned())
 }
 
 /// The query was accepted with both codecs, but the worker did not connect back.
 async fn silent(address: &str) -> QueryFailed {
     let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
-    let mut words = format!(
+    let mut detail = format!(
         "The worker accepted the query but did not connect back: open port {port} from the workers to {host}, or set --callback \
          (RADIXSCOPE_CALLBACK) to a HOST:PORT at which workers reach this process."
     );
@@ -287,9 +287,9 @@ async fn silent(address: &str) -> QueryFailed {
         Err(_) => Some("timed out".to_owned()),
     };
     if let Some(why) = why {
-        words.push_str(&format!(" {address} is not reachable from this process either: {why}."));
+        detail.push_str(&format!(" {address} is not reachable from this process either: {why}."));
     }
-    failed(QueryFault::NoCallback, words)
+    failed(QueryFault::NoCallback, detail)
 }
 
 fn other(codec: Codec) -> Codec {

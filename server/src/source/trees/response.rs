@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use radixscope_dynamo::error::{DecodeError, Reason};
 use radixscope_dynamo::request_plane::{Codec, Control, PRELUDE_BYTES, PartSize};
-use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, TreeResponse, decode_answer};
+use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, TreeResponse, decode_response};
 use radixscope_model::id::Worker;
 
 /// Maximum size of an item: a tree of two million blocks in 0.9's JSON, of eight million in MessagePack.
@@ -48,8 +48,8 @@ pub(super) async fn read(
     match outcome {
         Ok(outcome) => outcome?,
         Err(_) => {
-            let words = format!("The worker's response did not end within {} s.", RESPONSE_WITHIN.as_secs());
-            return Err(failed(QueryFault::Truncated, words));
+            let detail = format!("The worker's response did not end within {} s.", RESPONSE_WITHIN.as_secs());
+            return Err(failed(QueryFault::Truncated, detail));
         }
     }
     read.response.ok_or_else(|| failed(QueryFault::Malformed, "The worker's response is empty.".to_owned()))
@@ -76,15 +76,15 @@ impl Read {
                 continue;
             }
             if !has_begun {
-                let words = "The worker's response has no prologue.".to_owned();
-                return Err(failed(QueryFault::Malformed, words));
+                let detail = "The worker's response has no prologue.".to_owned();
+                return Err(failed(QueryFault::Malformed, detail));
             }
             // The permit is held until the item is decoded and dropped.
             let (item, _turn) = self.item(from, size.data, large).await?;
             match decoded(item, codec, worker).await? {
                 Some(_) if self.response.is_some() => {
-                    let words = "The worker sent two responses.".to_owned();
-                    return Err(failed(QueryFault::Malformed, words));
+                    let detail = "The worker sent two responses.".to_owned();
+                    return Err(failed(QueryFault::Malformed, detail));
                 }
                 Some(response) => self.response = Some(response),
                 None => {
@@ -154,7 +154,7 @@ impl Read {
 
 /// Decodes on a blocking thread.
 async fn decoded(item: Vec<u8>, codec: Codec, worker: Worker) -> Result<Option<TreeResponse>, QueryFailed> {
-    let decode = tokio::task::spawn_blocking(move || decode_answer(&item, codec, worker));
+    let decode = tokio::task::spawn_blocking(move || decode_response(&item, codec, worker));
     match decode.await {
         Ok(response) => response.map_err(|error| malformed(&error)),
         Err(error) => {
@@ -177,23 +177,23 @@ fn truncated(why: &str) -> QueryFailed {
 }
 
 fn malformed(error: &DecodeError) -> QueryFailed {
-    let words = match error.reason {
+    let detail = match error.reason {
         Reason::TooLarge => format!("The worker's response is too large: {error}."),
         _ => format!("The worker's response cannot be decoded: {error}."),
     };
-    failed(QueryFault::Malformed, words)
+    failed(QueryFault::Malformed, detail)
 }
 
 /// The handler failed before its first item.
 fn refused(why: &str) -> QueryFailed {
     if why.contains("response plane mismatch") {
-        let words = "The worker responds only over QUIC (--response-plane quic, DYN_RESPONSE_PLANE), which is not supported: its blocks \
+        let detail = "The worker responds only over QUIC (--response-plane quic, DYN_RESPONSE_PLANE), which is not supported: its blocks \
                      are known from events only.";
-        return failed(QueryFault::Unsupported, words.to_owned());
+        return failed(QueryFault::Unsupported, detail.to_owned());
     }
     failed(QueryFault::Refused, format!("The worker rejected the query: {why}."))
 }
 
-pub(super) fn failed(why: QueryFault, words: String) -> QueryFailed {
-    QueryFailed { why, words }
+pub(super) fn failed(why: QueryFault, detail: String) -> QueryFailed {
+    QueryFailed { why, detail }
 }

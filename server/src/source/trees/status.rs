@@ -59,7 +59,7 @@ impl QueryStatus {
             }
         }
         let all = self.last.len();
-        let (state, mut words) = match first {
+        let (state, mut detail) = match first {
             None if all == 0 => (LinkState::Live, "No block queries needed so far.".to_owned()),
             None if all == 1 => (LinkState::Live, "1 worker answers block queries.".to_owned()),
             None => (LinkState::Live, format!("{all} workers answer block queries.")),
@@ -69,17 +69,17 @@ impl QueryStatus {
                     QueryFault::Unreachable | QueryFault::Truncated => LinkState::Connecting,
                     _ => LinkState::Refused,
                 };
-                let words = format!(
+                let detail = format!(
                     "{count} of {all} workers did not answer block queries. Worker {worker}: {}",
-                    failure.words
+                    failure.detail
                 );
-                (state, words)
+                (state, detail)
             }
         };
         if closed > 0 {
-            words.push_str(" Unexpected connections to the response port were closed.");
+            detail.push_str(" Unexpected connections to the response port were closed.");
         }
-        (state, words)
+        (state, detail)
     }
 }
 
@@ -93,11 +93,11 @@ mod tests {
         let start = Instant::now();
         let [one, two] = [1, 2].map(|id| Worker::new(id, 0));
         assert_eq!(status.report(start, 0).0, LinkState::Live);
-        let failure = |why| QueryFailed { why, words: "Open port 9.".to_owned() };
+        let failure = |why| QueryFailed { why, detail: "Open port 9.".to_owned() };
         status.note(one, Some(&failure(QueryFault::NoCallback)), start);
-        let (state, words) = status.report(start, 0);
+        let (state, detail) = status.report(start, 0);
         assert_eq!(state, LinkState::Refused);
-        assert_eq!(words, "1 of 1 workers did not answer block queries. Worker 1/0: Open port 9.");
+        assert_eq!(detail, "1 of 1 workers did not answer block queries. Worker 1/0: Open port 9.");
         status.note(two, None, start);
         assert_eq!(status.report(start, 0).0, LinkState::Partial);
         status.note(two, Some(&failure(QueryFault::Cancelled)), start);
@@ -107,8 +107,8 @@ mod tests {
         status.note(one, Some(&failure(QueryFault::Unreachable)), later);
         status.note(one, None, later);
         status.note(one, Some(&failure(QueryFault::Unreachable)), later);
-        let (state, words) = status.report(later, 3);
+        let (state, detail) = status.report(later, 3);
         assert_eq!(state, LinkState::Live);
-        assert!(words.starts_with("2 workers answer") && words.contains("closed"), "{words}");
+        assert!(detail.starts_with("2 workers answer") && detail.contains("closed"), "{detail}");
     }
 }

@@ -75,7 +75,7 @@ async fn query_worker(client: &QueryClient, worker: &FakeWorker) -> Result<TreeR
 
 async fn failure(script: Script) -> QueryFailed {
     let worker = FakeWorker::start(move |_| script.clone()).await;
-    query_worker(&client(), &worker).await.expect_err("no answer")
+    query_worker(&client(), &worker).await.expect_err("no response")
 }
 
 #[derive(serde::Deserialize)]
@@ -94,7 +94,7 @@ struct Frame {
 }
 
 #[tokio::test]
-async fn recorded_answers_come_over_real_sockets_byte_for_byte() {
+async fn recorded_responses_come_over_real_sockets_byte_for_byte() {
     let recorded = include_str!("../../../../core/dynamo/tests/fixtures/tree_queries.jsonl");
     let mut queries = 0;
     for line in recorded.lines() {
@@ -104,7 +104,7 @@ async fn recorded_answers_come_over_real_sockets_byte_for_byte() {
         let frames = exchange.frames.iter().filter(|frame| wanted.contains(&frame.what.as_str()));
         let response: Vec<u8> = frames.flat_map(|frame| BASE64_STANDARD.decode(&frame.p).unwrap()).collect();
         let size = response.len();
-        let worker = FakeWorker::start(move |_| Script::answer(response.clone())).await;
+        let worker = FakeWorker::start(move |_| Script::response(response.clone())).await;
         let codec = if exchange.codec == "json" { Codec::Json } else { Codec::MsgPack };
         let mut query = query(worker.port(), codec);
         query.endpoint.worker = Worker::new(exchange.worker_id, 0);
@@ -132,9 +132,9 @@ async fn recorded_answers_come_over_real_sockets_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn an_answer_may_come_before_the_acknowledgement_or_without_one() {
+async fn a_response_may_come_before_the_acknowledgement_or_without_one() {
     for acknowledge in [Acknowledge::Accept, Acknowledge::Late, Acknowledge::Never] {
-        let script = Script::answer(whole_json(&tree(3))).acknowledged(acknowledge);
+        let script = Script::response(whole_json(&tree(3))).acknowledged(acknowledge);
         let worker = FakeWorker::start(move |_| script.clone()).await;
         assert_eq!(blocks(&query_worker(&client(), &worker).await.unwrap()), 3);
     }
@@ -143,7 +143,8 @@ async fn an_answer_may_come_before_the_acknowledgement_or_without_one() {
 #[tokio::test]
 async fn a_query_names_the_worker_the_start_and_where_to_call() {
     let worker =
-        FakeWorker::start(|_| Script::answer(whole_json(&json!({"TooNew": {"newest_available": 4}})))).await;
+        FakeWorker::start(|_| Script::response(whole_json(&json!({"TooNew": {"newest_available": 4}}))))
+            .await;
     let mut query = query(worker.port(), Codec::Json);
     (query.start_event_id, query.endpoint.worker) = (Some(u64::MAX), Worker::new(u64::MAX - 1, 3));
     query.endpoint.transport = RequestTransport::Tcp {
@@ -160,10 +161,10 @@ async fn a_query_names_the_worker_the_start_and_where_to_call() {
 }
 
 #[tokio::test]
-async fn a_worker_that_does_not_understand_the_codec_is_asked_in_the_other() {
+async fn a_worker_that_does_not_understand_the_codec_is_queried_in_the_other() {
     let worker = FakeWorker::start(|call: &Call| match call.is_msgpack() {
         true => Script::silence(),
-        false => Script::answer(whole_json(&tree(2))),
+        false => Script::response(whole_json(&tree(2))),
     })
     .await;
     let response = client().query(&query(worker.port(), Codec::MsgPack)).await.0;
@@ -183,13 +184,13 @@ async fn silence_after_the_acknowledgement_is_named_within_five_seconds_with_wha
     assert_eq!(calls.len(), 2, "once in either codec");
     let (host, port) = calls[1].callback().rsplit_once(':').unwrap();
     for expected_text in [format!("open port {port} from the workers to {host}"), "--callback".to_owned()] {
-        assert!(failed.words.contains(&expected_text), "{}", failed.words);
+        assert!(failed.detail.contains(&expected_text), "{}", failed.detail);
     }
-    assert!(!failed.words.contains("from this process either"), "we reach ourselves: {}", failed.words);
+    assert!(!failed.detail.contains("from this process either"), "we reach ourselves: {}", failed.detail);
 }
 
 #[tokio::test]
-async fn a_callback_that_nobody_reaches_is_told_to_workers_and_in_words() {
+async fn a_callback_that_nobody_reaches_is_reported_to_workers_and_as_text() {
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     let address: CallbackAddress = format!("192.0.2.1:{port}").parse().unwrap();
     let client = client_with(Some(address));
@@ -197,11 +198,11 @@ async fn a_callback_that_nobody_reaches_is_told_to_workers_and_in_words() {
     let failed = query_worker(&client, &worker).await.unwrap_err();
     assert_eq!(worker.calls()[0].callback(), format!("192.0.2.1:{port}"));
     assert!(
-        failed.words.contains(&format!("open port {port} from the workers to 192.0.2.1")),
+        failed.detail.contains(&format!("open port {port} from the workers to 192.0.2.1")),
         "{}",
-        failed.words
+        failed.detail
     );
-    assert!(failed.words.contains("from this process either"), "{}", failed.words);
+    assert!(failed.detail.contains("from this process either"), "{}", failed.detail);
 }
 
 #[tokio::test]
@@ -209,7 +210,7 @@ async fn a_named_callback_is_listened_on_and_answered_on() {
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     let client = client_with(Some(format!("localhost:{port}").parse().unwrap()));
     client.callback.prepare().await.unwrap();
-    let worker = FakeWorker::start(|_| Script::answer(whole_json(&tree(2)))).await;
+    let worker = FakeWorker::start(|_| Script::response(whole_json(&tree(2)))).await;
     for _ in 0..2 {
         assert_eq!(blocks(&query_worker(&client, &worker).await.unwrap()), 2);
     }
@@ -224,37 +225,37 @@ async fn a_port_that_others_have_is_named() {
     let worker = FakeWorker::start(|_| Script::silence()).await;
     let failed = query_worker(&client, &worker).await.unwrap_err();
     assert_eq!(failed.why, QueryFault::NoCallback);
-    assert!(failed.words.contains("--callback"), "{}", failed.words);
+    assert!(failed.detail.contains("--callback"), "{}", failed.detail);
     assert!(worker.calls().is_empty());
 }
 
 #[tokio::test]
-async fn refusals_are_told_in_the_workers_words() {
+async fn refusals_are_reported_in_the_workers_words() {
     let failed = failure(Script::refusal("Server unavailable: unknown endpoint x")).await;
     assert_eq!(failed.why, QueryFault::Refused);
-    assert!(failed.words.contains("Server unavailable: unknown endpoint x"), "{}", failed.words);
+    assert!(failed.detail.contains("Server unavailable: unknown endpoint x"), "{}", failed.detail);
     let huge = Script::refusal(&"no ".repeat(1 << 20));
-    assert!(failure(huge).await.words.len() < 600);
+    assert!(failure(huge).await.detail.len() < 600);
 }
 
 #[tokio::test]
-async fn a_handler_that_fails_before_its_first_item_is_told() {
-    let failed = failure(Script::answer(prologue(Some("no indexer")))).await;
-    assert_eq!((failed.why, failed.words.contains("no indexer")), (QueryFault::Refused, true));
+async fn a_handler_that_fails_before_its_first_item_is_reported() {
+    let failed = failure(Script::response(prologue(Some("no indexer")))).await;
+    assert_eq!((failed.why, failed.detail.contains("no indexer")), (QueryFault::Refused, true));
     let quic = "response plane mismatch: frontend requested tcp, worker configured quic";
-    let failed = failure(Script::answer(prologue(Some(quic)))).await;
-    assert_eq!((failed.why, failed.words.contains("QUIC")), (QueryFault::Unsupported, true));
+    let failed = failure(Script::response(prologue(Some(quic)))).await;
+    assert_eq!((failed.why, failed.detail.contains("QUIC")), (QueryFault::Unsupported, true));
 }
 
 #[tokio::test]
-async fn tls_is_told_from_its_first_bytes() {
+async fn tls_is_detected_by_its_first_bytes() {
     let alert = Acknowledge::With(vec![0x15, 3, 3, 0, 2, 2, 40]);
     let failed = failure(Script::silence().acknowledged(alert)).await;
-    assert_eq!((failed.why, failed.words.contains("TLS")), (QueryFault::Unsupported, true));
+    assert_eq!((failed.why, failed.detail.contains("TLS")), (QueryFault::Unsupported, true));
 }
 
 #[tokio::test]
-async fn an_answer_that_ends_early_is_no_answer() {
+async fn a_response_that_ends_early_is_no_response() {
     let item = part(b"", json!({"data": tree(9), "complete_final": false}).to_string().as_bytes());
     let cut = item.len() - 5;
     for early in [
@@ -263,10 +264,10 @@ async fn an_answer_that_ends_early_is_no_answer() {
         [prologue(None), item[..cut].to_vec()].concat(),
         [prologue(None), item[..20].to_vec()].concat(),
     ] {
-        assert_eq!(failure(Script::answer(early).closing()).await.why, QueryFault::Truncated);
+        assert_eq!(failure(Script::response(early).closing()).await.why, QueryFault::Truncated);
     }
     let without_last = [prologue(None), item, part(br#""sentinel""#, b"")].concat();
-    assert_eq!(failure(Script::answer(without_last)).await.why, QueryFault::Truncated);
+    assert_eq!(failure(Script::response(without_last)).await.why, QueryFault::Truncated);
 }
 
 #[tokio::test]
@@ -290,9 +291,9 @@ async fn an_invalid_response_is_malformed() {
         (whole_json(&json!({"TreeDump": [foreign]})), "worker 8 rank 0; worker 7 rank 0 was asked"),
         (whole_json(&json!({"Status": {}})), "kind that is not known"),
     ] {
-        let failed = failure(Script::answer(bytes)).await;
+        let failed = failure(Script::response(bytes)).await;
         assert_eq!(failed.why, QueryFault::Malformed, "{expected_text}");
-        assert!(failed.words.contains(expected_text), "{expected_text}: {}", failed.words);
+        assert!(failed.detail.contains(expected_text), "{expected_text}: {}", failed.detail);
     }
 }
 
@@ -308,7 +309,7 @@ fn peak_mib() -> u64 {
 async fn room_is_made_for_what_comes_and_not_for_what_is_claimed() {
     let claim =
         [prologue(None), [[0; 8], (512_u64 << 20).to_be_bytes(), [0; 8]].concat(), vec![b' '; 64]].concat();
-    let worker = FakeWorker::start(move |_| Script::answer(claim.clone()).closing()).await;
+    let worker = FakeWorker::start(move |_| Script::response(claim.clone()).closing()).await;
     let (client, query) = (client(), query(worker.port(), Codec::Json));
     let before = peak_mib();
     let all = (0..MAX_AT_ONCE).map(|_| client.query(&query));
@@ -320,11 +321,11 @@ async fn room_is_made_for_what_comes_and_not_for_what_is_claimed() {
 }
 
 #[tokio::test]
-async fn a_rank_that_is_not_the_workers_own_comes_back_as_an_answer() {
-    let words = "WorkerKvQueryEngine::generate dp_rank mismatch: request.dp_rank=0 this.dp_rank=1";
-    let worker = FakeWorker::start(move |_| Script::answer(whole_json(&json!({"Error": words})))).await;
+async fn a_rank_that_is_not_the_workers_own_comes_back_as_a_response() {
+    let detail = "WorkerKvQueryEngine::generate dp_rank mismatch: request.dp_rank=0 this.dp_rank=1";
+    let worker = FakeWorker::start(move |_| Script::response(whole_json(&json!({"Error": detail})))).await;
     let response = query_worker(&client(), &worker).await.unwrap();
-    assert_eq!(response, TreeResponse::Error { message: words.to_owned(), rank: Some(1) });
+    assert_eq!(response, TreeResponse::Error { message: detail.to_owned(), rank: Some(1) });
 }
 
 #[tokio::test]
@@ -332,14 +333,14 @@ async fn workers_that_are_not_there_or_hang_are_unreachable() {
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     let failed = client().query(&query(port, Codec::Json)).await.0.unwrap_err();
     assert_eq!(failed.why, QueryFault::Unreachable);
-    assert!(failed.words.contains(&format!("127.0.0.1:{port}")), "{}", failed.words);
+    assert!(failed.detail.contains(&format!("127.0.0.1:{port}")), "{}", failed.detail);
     // Connections to a process that was stopped are still made.
     let failed = failure(Script::silence().acknowledged(Acknowledge::Never)).await;
     assert_eq!(failed.why, QueryFault::Unreachable);
-    assert!(failed.words.contains("hangs"), "{}", failed.words);
+    assert!(failed.detail.contains("hangs"), "{}", failed.detail);
 }
 
-/// Connections to where an answer is expected: as many as one address may have, saying what is given.
+/// Connections to where a response is expected: as many as one address may have, saying what is given.
 async fn open_connections(callback: &str, bytes: &[u8]) -> Vec<TcpStream> {
     let mut open_connections = Vec::new();
     for _ in 0..16 {
@@ -425,7 +426,7 @@ async fn those_that_say_nothing_take_few_places_for_a_short_time() {
 
 #[tokio::test]
 async fn a_port_that_nobody_is_expected_on_closes_at_once() {
-    let worker = FakeWorker::start(|_| Script::answer(whole_json(&tree(1)))).await;
+    let worker = FakeWorker::start(|_| Script::response(whole_json(&tree(1)))).await;
     let client = client();
     query_worker(&client, &worker).await.unwrap();
     let call = worker.calls().remove(0);
@@ -455,9 +456,9 @@ async fn a_response_from_elsewhere_than_the_worker_leaves_the_query_waiting() {
         let mut stream = call_back(&expected).await;
         assert!(timeout(LONG, stream.read_u8()).await.expect("it is closed").is_err());
     }
-    let words = expected.foreign().expect("it is known").words;
+    let detail = expected.foreign().expect("it is known").detail;
     for expected_text in ["came from 127.0.0.1", "worker at 192.0.2.9", "--callback"] {
-        assert!(words.contains(expected_text), "{words}");
+        assert!(detail.contains(expected_text), "{detail}");
     }
     let list = client.gate.refusals().list();
     assert_eq!((list[0].what, list[0].why, list[0].count), ("response", "other_address", 2));
@@ -520,8 +521,8 @@ async fn a_reply_that_is_none_of_dynamos_is_not_quoted() {
     ] {
         let failed = failure(Script::silence().acknowledged(Acknowledge::With(reply))).await;
         assert_eq!(failed.why, QueryFault::Refused);
-        assert!(failed.words.contains("that is no Dynamo response"), "{}", failed.words);
-        assert!(!failed.words.contains("AKIA"), "{}", failed.words);
+        assert!(failed.detail.contains("that is no Dynamo response"), "{}", failed.detail);
+        assert!(!failed.detail.contains("AKIA"), "{}", failed.detail);
     }
 }
 
@@ -536,7 +537,7 @@ impl Running {
     fn start() -> Self {
         let (stop, stopped) = watch::channel(false);
         let (handle, inbox) = LoneInbox::new(QueueLimits { messages: 64, bytes: 1 << 20 });
-        let source = Source { client: Arc::new(client()) };
+        let source = TreeSource { client: Arc::new(client()) };
         Self { inbox, stop, task: tokio::spawn(source.run(handle, stopped)) }
     }
 
@@ -554,8 +555,8 @@ impl Running {
 
 #[tokio::test]
 async fn every_query_is_answered_once_also_one_that_is_cancelled() {
-    let quiet = FakeWorker::start(|_| Script::answer(prologue(None))).await;
-    let good = FakeWorker::start(|_| Script::answer(whole_json(&tree(5)))).await;
+    let quiet = FakeWorker::start(|_| Script::response(prologue(None))).await;
+    let good = FakeWorker::start(|_| Script::response(whole_json(&tree(5)))).await;
     let mut running = Running::start();
     // As many as are asked at once, and two that wait.
     for id in 0..MAX_AT_ONCE as u64 {
@@ -583,10 +584,10 @@ async fn the_state_says_who_does_not_answer_and_when_that_is_over() {
     assert_eq!(running.inbox.state().await.0, LinkState::Live);
     running.query(1, &worker).await;
     assert_eq!(running.response().await.1, Err(QueryFault::Refused));
-    let (state, words) = running.inbox.state().await;
+    let (state, detail) = running.inbox.state().await;
     assert_eq!(state, LinkState::Refused);
-    assert!(words.contains("Worker 7/0: The worker rejected the query: Server overloaded"), "{words}");
-    worker.behave(|_| Script::answer(whole_json(&tree(1))));
+    assert!(detail.contains("Worker 7/0: The worker rejected the query: Server overloaded"), "{detail}");
+    worker.behave(|_| Script::response(whole_json(&tree(1))));
     running.query(2, &worker).await;
     assert_eq!(running.response().await.0, 2);
     assert_eq!(running.inbox.state().await.0, LinkState::Live);

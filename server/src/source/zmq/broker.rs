@@ -17,7 +17,7 @@ use super::links::LinkStatus;
 use super::peer::{Peer, Subscriber, Timeouts};
 use super::publisher::{Attempts, unreadable};
 use super::received::Received;
-use super::{Report, Source};
+use super::{LinkReport, ZmqSource};
 use crate::config::ZmqEndpoint;
 use crate::hub::SourceHandle;
 use crate::source::Failed;
@@ -49,8 +49,8 @@ struct Shared {
 }
 
 impl Brokers {
-    pub(super) fn new(source: &Source, to: SourceHandle) -> Arc<Self> {
-        let Source { brokers, namespace, gate, timeouts } = source;
+    pub(super) fn new(source: &ZmqSource, to: SourceHandle) -> Arc<Self> {
+        let ZmqSource { brokers, namespace, gate, timeouts } = source;
         let (namespace, is_one) = (namespace.clone(), brokers.len() == 1);
         let gate = Arc::clone(gate);
         Arc::new(Self { to, namespace, is_one, gate, timeouts: *timeouts, shared: Mutex::default() })
@@ -61,7 +61,7 @@ impl Brokers {
         self: Arc<Self>,
         endpoint: ZmqEndpoint,
         evidence: Evidence<'static>,
-        report: Report,
+        report: LinkReport,
     ) {
         let prefix = match &self.namespace {
             Some(namespace) => [format!("namespace.{namespace}.")],
@@ -79,7 +79,7 @@ impl Brokers {
         &self,
         (endpoint, evidence): (&ZmqEndpoint, Evidence<'_>),
         prefix: &[String],
-        report: &Report,
+        report: &LinkReport,
     ) -> Failed {
         let mut peer = match Peer::connect(endpoint, (&self.gate, evidence), prefix, self.timeouts).await {
             Ok(peer) => peer,

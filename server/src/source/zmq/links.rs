@@ -19,7 +19,7 @@ pub(super) enum LinkStatus {
     Connected,
     /// Failed, being retried.
     Broken {
-        words: String,
+        detail: String,
         /// Retrying does not help: the operator has to act.
         is_refused: bool,
     },
@@ -79,21 +79,21 @@ impl Links {
         let connected = self.links.values().filter(|link| link.status == LinkStatus::Connected).count();
         let is_broken = |link: &&Link| matches!(link.status, LinkStatus::Broken { .. });
         let oldest = self.links.values().filter(is_broken).min_by_key(|link| link.since);
-        let mut words = format!("{connected} of {all} {what} connected");
-        if let Some(Link { to, status: LinkStatus::Broken { words: why, .. }, since }) = oldest {
+        let mut detail = format!("{connected} of {all} {what} connected");
+        if let Some(Link { to, status: LinkStatus::Broken { detail: why, .. }, since }) = oldest {
             let time = in_steps(since.elapsed());
-            words += &format!("; {to} not reachable{time}: {why}");
-            words += if is_lasting(*since) {
+            detail += &format!("; {to} not reachable{time}: {why}");
+            detail += if is_lasting(*since) {
                 ". Check firewalls and network policies for its port. Retrying"
             } else {
                 ". Retrying"
             };
         }
-        words.push('.');
+        detail.push('.');
         if self.excluded > 0 {
-            words += &format!(" {} more are ignored: the maximum is {all}.", self.excluded);
+            detail += &format!(" {} more are ignored: the maximum is {all}.", self.excluded);
         }
-        (self.state(connected), words)
+        (self.state(connected), detail)
     }
 
     fn state(&self, connected: usize) -> LinkState {
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     fn broken(is_refused: bool) -> LinkStatus {
-        LinkStatus::Broken { words: "connection refused".to_owned(), is_refused }
+        LinkStatus::Broken { detail: "connection refused".to_owned(), is_refused }
     }
 
     fn ago(seconds: u64) -> Instant {
@@ -159,16 +159,16 @@ mod tests {
         assert_eq!(links.to_text(), (LinkState::Live, "12 of 12 publishers connected.".to_owned()));
         links.set_status(3, broken(false));
         links.links.get_mut(&3).unwrap().since = ago(9);
-        let words =
+        let detail =
             "11 of 12 publishers connected; tcp://w3:1 not reachable for 8 s: connection refused. Retrying.";
-        assert_eq!(links.to_text(), (LinkState::Live, words.to_owned()));
+        assert_eq!(links.to_text(), (LinkState::Live, detail.to_owned()));
         // Another failed attempt does not restart the time.
         links.set_status(3, broken(false));
-        assert_eq!(links.to_text().1, words);
+        assert_eq!(links.to_text().1, detail);
         links.links.get_mut(&3).unwrap().since = ago(61);
-        let (state, words) = links.to_text();
+        let (state, detail) = links.to_text();
         assert_eq!(state, LinkState::Partial);
-        assert!(words.contains("for 1 min") && words.contains("firewalls"), "{words}");
+        assert!(detail.contains("for 1 min") && detail.contains("firewalls"), "{detail}");
         links.remove(3);
         links.set_status(3, LinkStatus::Connected);
         assert_eq!(links.to_text().1, "11 of 11 publishers connected.");

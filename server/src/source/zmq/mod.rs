@@ -51,7 +51,7 @@ const MAX_REPORTS: usize = 1_024;
 const STATUS_EVERY: Duration = Duration::from_secs(1);
 
 /// The ZeroMQ event plane.
-pub struct Source {
+pub struct ZmqSource {
     /// XPUB sockets of brokers. Empty: publishers are connected directly.
     brokers: Vec<ZmqEndpoint>,
     /// Dynamo namespace to listen to; `None`: all.
@@ -62,19 +62,19 @@ pub struct Source {
 
 /// Sends the status of one connection.
 #[derive(Clone)]
-struct Report {
+struct LinkReport {
     id: u64,
     to: mpsc::Sender<(u64, LinkStatus)>,
 }
 
-impl Report {
+impl LinkReport {
     async fn set_status(&self, status: LinkStatus) {
         // Fails only during shutdown.
         let _ = self.to.send((self.id, status)).await;
     }
 }
 
-impl Source {
+impl ZmqSource {
     /// A source for these brokers, or without brokers for the publishers in commands.
     pub fn new(brokers: Vec<ZmqEndpoint>, namespace: Option<String>, gate: &Arc<Gate>) -> Self {
         Self { brokers, namespace, gate: Arc::clone(gate), timeouts: Timeouts::DEFAULT }
@@ -110,7 +110,7 @@ impl Source {
 
 /// All connections. They end with the runtime.
 struct Subscriptions {
-    source: Source,
+    source: ZmqSource,
     to: SourceHandle,
     say: watch::Sender<(LinkState, String)>,
     links: Links,
@@ -132,7 +132,7 @@ struct Subscription {
 }
 
 impl Subscriptions {
-    fn new(source: Source, to: SourceHandle, say: watch::Sender<(LinkState, String)>) -> Self {
+    fn new(source: ZmqSource, to: SourceHandle, say: watch::Sender<(LinkState, String)>) -> Self {
         let links = Links::new(if source.brokers.is_empty() { "publishers" } else { "brokers" });
         let (report, reports) = mpsc::channel(MAX_REPORTS);
         let (publishers, brokers) = (HashMap::new(), HashMap::new());
@@ -150,14 +150,14 @@ impl Subscriptions {
                 Some((id, status)) = self.reports.recv() => self.links.set_status(id, status),
                 command = next_command(&mut commands) => self.handle_command(command),
             }
-            let (state, mut words) = self.links.to_text();
+            let (state, mut detail) = self.links.to_text();
             if let Some(refused) = self.source.gate.refusals().sentence(Crossing::ZmqConnection.as_str()) {
-                words.push_str(&format!(" Connections: {refused}"));
+                detail.push_str(&format!(" Connections: {refused}"));
             }
-            let words = (state, words);
+            let new = (state, detail);
             self.say.send_if_modified(|last| {
-                let is_new = *last != words;
-                *last = words;
+                let is_new = *last != new;
+                *last = new;
                 is_new
             });
         }
@@ -217,8 +217,8 @@ impl Subscriptions {
                 let shared = self.discovered.get_or_insert_with(|| Brokers::new(source, to.clone()));
                 tokio::spawn(Arc::clone(shared).listen(address, Evidence::Discovery, report))
             }
-            Err(words) => tokio::spawn(async move {
-                report.set_status(LinkStatus::Broken { words, is_refused: true }).await
+            Err(detail) => tokio::spawn(async move {
+                report.set_status(LinkStatus::Broken { detail, is_refused: true }).await
             }),
         };
         self.brokers.insert(endpoint, (id, task.abort_handle()));
@@ -248,8 +248,8 @@ impl Subscriptions {
                 let publisher = Publisher { endpoint: address, publisher_id, subject, to, gate, timeouts };
                 tokio::spawn(publisher.listen(report))
             }
-            Err(words) => tokio::spawn(async move {
-                report.set_status(LinkStatus::Broken { words, is_refused: true }).await
+            Err(detail) => tokio::spawn(async move {
+                report.set_status(LinkStatus::Broken { detail, is_refused: true }).await
             }),
         };
         self.publishers.insert(endpoint, Subscription { id, channel, task: task.abort_handle() });
@@ -268,10 +268,10 @@ impl Subscriptions {
         is_read && self.source.namespace.as_deref().is_none_or(|namespace| subject.is_in(namespace))
     }
 
-    fn link(&mut self, to: String) -> Report {
+    fn link(&mut self, to: String) -> LinkReport {
         self.next_id += 1;
         self.links.add(self.next_id, to);
-        Report { id: self.next_id, to: self.report.clone() }
+        LinkReport { id: self.next_id, to: self.report.clone() }
     }
 }
 

@@ -82,7 +82,7 @@ impl fmt::Display for PeerError {
             Self::Io(error) => write!(f, "{error}"),
             Self::Closed => f.write_str("the connection was closed"),
             Self::Silent => f.write_str("timed out"),
-            Self::Protocol(words) => f.write_str(words),
+            Self::Protocol(detail) => f.write_str(detail),
         }
     }
 }
@@ -102,7 +102,7 @@ impl From<io::Error> for PeerError {
 impl From<NotConnected> for PeerError {
     fn from(failure: NotConnected) -> Self {
         match failure {
-            NotConnected::Refused(refused) => Self::Protocol(refused.words),
+            NotConnected::Refused(refused) => Self::Protocol(refused.detail),
             NotConnected::Failed(error) => error.into(),
             NotConnected::Silent => Self::Silent,
         }
@@ -117,8 +117,8 @@ impl From<DecodeError> for PeerError {
 
 impl From<PeerError> for Failed {
     fn from(error: PeerError) -> Self {
-        let words = error.to_string();
-        if let PeerError::Protocol(_) = error { Self::refused(words) } else { Self::connecting(words) }
+        let detail = error.to_string();
+        if let PeerError::Protocol(_) = error { Self::refused(detail) } else { Self::connecting(detail) }
     }
 }
 
@@ -177,7 +177,7 @@ impl Peer {
         let mut effective_at = Some(Instant::now() + effective);
         let mut is_asked = false;
         loop {
-            let replies = self.take(to, &mut effective_at)?;
+            let replies = self.handle(to, &mut effective_at)?;
             if !replies.is_empty() {
                 write(&mut self.stream, &replies).await?;
             }
@@ -213,7 +213,7 @@ impl Peer {
     }
 
     /// Delivers what was received; returns replies to send.
-    fn take(
+    fn handle(
         &mut self,
         to: &mut impl Subscriber,
         effective_at: &mut Option<Instant>,

@@ -16,7 +16,7 @@ use radixscope_model::record::{LinkState, Topic};
 
 use super::links::LinkStatus;
 use super::peer::{Peer, Subscriber, Timeouts};
-use super::{Report, wait_after};
+use super::{LinkReport, wait_after};
 use crate::config::ZmqEndpoint;
 use crate::hub::SourceHandle;
 use crate::source::Failed;
@@ -38,9 +38,9 @@ impl Attempts {
     }
 
     /// The connection ended: reports it and waits before the next attempt.
-    pub(super) async fn failed(&mut self, report: &Report, Failed { state, words }: Failed) {
-        tracing::debug!(words, "ZeroMQ connection failed");
-        report.set_status(LinkStatus::Broken { words, is_refused: state == LinkState::Refused }).await;
+    pub(super) async fn failed(&mut self, report: &LinkReport, Failed { state, detail }: Failed) {
+        tracing::debug!(detail, "ZeroMQ connection failed");
+        report.set_status(LinkStatus::Broken { detail, is_refused: state == LinkState::Refused }).await;
         self.failed = if self.began.elapsed() >= STABLE_AFTER { 0 } else { self.failed.saturating_add(1) };
         sleep(wait_after(self.failed)).await;
         self.began = Instant::now();
@@ -59,7 +59,7 @@ pub(super) struct Publisher {
 
 impl Publisher {
     /// Listens and reconnects.
-    pub(super) async fn listen(self, report: Report) {
+    pub(super) async fn listen(self, report: LinkReport) {
         let (mut attempts, mut broke_ms) = (Attempts::new(), None);
         loop {
             let failed = self.once(&report, &mut broke_ms).await;
@@ -68,7 +68,7 @@ impl Publisher {
     }
 
     /// One connection until it ends. `broke_ms`: when the previous one was last known to be alive.
-    async fn once(&self, report: &Report, broke_ms: &mut Option<Millis>) -> Failed {
+    async fn once(&self, report: &LinkReport, broke_ms: &mut Option<Millis>) -> Failed {
         let topic = [self.subject.topic.as_str().to_owned()];
         let way = (&*self.gate, Evidence::Discovery);
         let mut peer = match Peer::connect(&self.endpoint, way, &topic, self.timeouts).await {

@@ -9,13 +9,13 @@ const WINDOW: u64 = 1_024;
 /// Publishers per generation; two generations are kept, and publishers without recent messages are dropped.
 const MAX_PUBLISHERS: usize = 8_192;
 
-type Key = (Topic, u64);
+type StreamKey = (Topic, u64);
 
 /// See the module.
 #[derive(Default)]
 pub(super) struct Received {
-    lately: HashMap<Key, Window>,
-    before: HashMap<Key, Window>,
+    lately: HashMap<StreamKey, Window>,
+    before: HashMap<StreamKey, Window>,
 }
 
 /// The latest sequence numbers, as a bit set.
@@ -27,7 +27,7 @@ struct Window {
 
 impl Received {
     /// Whether a message is new. One older than the window counts as a duplicate, except sequence 0 of a restarted publisher.
-    pub(super) fn is_new(&mut self, publisher: Key, sequence: u64) -> bool {
+    pub(super) fn is_new(&mut self, publisher: StreamKey, sequence: u64) -> bool {
         if let Some(window) = self.lately.get_mut(&publisher) {
             return window.is_new(sequence);
         }
@@ -95,7 +95,7 @@ fn place(sequence: u64) -> (usize, u64) {
 mod tests {
     use super::*;
 
-    const ONE: Key = (Topic::KvEvents, 7);
+    const ONE: StreamKey = (Topic::KvEvents, 7);
 
     #[test]
     fn each_message_is_new_once_in_whatever_order() {

@@ -33,11 +33,11 @@ struct Running {
 }
 
 impl Running {
-    fn start(source: Source) -> Self {
+    fn start(source: ZmqSource) -> Self {
         Self::with(source, QueueLimits { messages: 100_000, bytes: 64 << 20 })
     }
 
-    fn with(source: Source, limits: QueueLimits) -> Self {
+    fn with(source: ZmqSource, limits: QueueLimits) -> Self {
         let (to, handed) = LoneInbox::new(limits);
         let (stop, stopped) = watch::channel(false);
         tokio::spawn(source.run(to, stopped));
@@ -46,16 +46,19 @@ impl Running {
 
     /// To publishers that commands name.
     fn direct() -> Self {
-        Self::start(Source::new(Vec::new(), None, &Gate::of_this_machine()))
+        Self::start(ZmqSource::new(Vec::new(), None, &Gate::of_this_machine()))
     }
 
     fn impatient() -> Self {
-        Self::start(Source { timeouts: SHORT, ..Source::new(Vec::new(), None, &Gate::of_this_machine()) })
+        Self::start(ZmqSource {
+            timeouts: SHORT,
+            ..ZmqSource::new(Vec::new(), None, &Gate::of_this_machine())
+        })
     }
 
     fn brokers(brokers: &[&Publisher]) -> Self {
         let endpoints = brokers.iter().map(|broker| broker.endpoint().parse().unwrap()).collect();
-        Self::start(Source::new(endpoints, None, &Gate::of_this_machine()))
+        Self::start(ZmqSource::new(endpoints, None, &Gate::of_this_machine()))
     }
 
     async fn listen(&self, endpoint: String, publisher_id: u64, topic: &str) {
@@ -92,11 +95,11 @@ impl Running {
         }
     }
 
-    /// Waits until the source's description contains all of `words`.
-    async fn reaches(&mut self, words: &[&str]) -> LinkState {
+    /// Waits until the source's description contains all of `detail`.
+    async fn reaches(&mut self, detail: &[&str]) -> LinkState {
         loop {
             let (state, sent) = self.handed.state().await;
-            if words.iter().all(|word| sent.contains(word)) {
+            if detail.iter().all(|word| sent.contains(word)) {
                 return state;
             }
         }
@@ -298,7 +301,7 @@ async fn a_broker_that_discovery_names_is_listened_to_until_it_is_withdrawn() {
     assert_eq!(running.message().await, (0, false));
     running.handed.command(Command::LeaveBroker { endpoint }).await;
     assert_eq!(running.unsubscribed().await, None, "nothing comes that way any more");
-    broker.wait_for_nobody();
+    broker.wait_for_no_subscriber();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -324,7 +327,7 @@ async fn whoever_is_withdrawn_is_left_and_whoever_takes_a_port_over_is_another()
     publish(&publisher, "kv_metrics", 2, 0);
     assert_eq!(running.message().await, (0, false));
     running.handed.command(unlisten(2)).await;
-    publisher.wait_for_nobody();
+    publisher.wait_for_no_subscriber();
     running.listen(publisher.endpoint(), 3, KV_EVENTS).await;
     assert_eq!(running.subscribed().await, Some(3));
     publisher.wait_for_connections(3);
@@ -339,16 +342,16 @@ async fn messages_that_are_not_dynamos_are_bad_input_and_the_next_is_read() {
     publisher.publish(&["kv-events"]);
     assert_eq!(running.rejected().await.0, Reason::Malformed);
     publisher.publish(&frames(KV_EVENTS, 1, 7, &envelope(1, 8)));
-    let (reason, words) = running.rejected().await;
+    let (reason, detail) = running.rejected().await;
     assert_eq!(reason, Reason::Malformed);
-    assert!(words.contains("name message 7"), "{words}");
+    assert!(detail.contains("name message 7"), "{detail}");
     publish(&publisher, KV_EVENTS, 1, 9);
     assert_eq!(running.message().await, (9, false));
     publisher.wait_for_connections(1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_silent_publisher_is_asked_and_one_that_is_dead_is_left() {
+async fn a_silent_publisher_is_queried_and_one_that_is_dead_is_left() {
     let publisher = Publisher::bind(1);
     let mut running = Running::impatient();
     running.listen(publisher.endpoint(), 1, KV_EVENTS).await;
@@ -364,9 +367,9 @@ async fn a_silent_publisher_is_asked_and_one_that_is_dead_is_left() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_finds_no_room_is_counted_and_told_with_the_next_message() {
+async fn what_finds_no_room_is_counted_and_reported_with_the_next_message() {
     let publisher = Publisher::bind(1);
-    let source = Source::new(Vec::new(), None, &Gate::of_this_machine());
+    let source = ZmqSource::new(Vec::new(), None, &Gate::of_this_machine());
     let mut running = Running::with(source, QueueLimits { messages: 20, bytes: 1 << 20 });
     running.listen(publisher.endpoint(), 1, KV_EVENTS).await;
     publisher.wait_for_subscribers(KV_EVENTS, 1);
@@ -405,7 +408,7 @@ async fn hostile_peers_are_disconnected_and_do_not_affect_others() {
     let huge = [&GREETING[..], READY, b"\x02", &(1u64 << 44).to_be_bytes()].concat();
     let many = [&GREETING[..], READY, &b"\x01\x00".repeat(100)].concat();
     let early = [&GREETING[..], b"\x00\x01x"].concat();
-    for (bytes, words) in [
+    for (bytes, detail) in [
         (
             &b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"[..],
             "not a ZeroMQ socket",
@@ -425,10 +428,10 @@ async fn hostile_peers_are_disconnected_and_do_not_affect_others() {
         let publisher = Publisher::bind(1);
         let mut running = Running::impatient();
         running.listen(hostile.clone(), 1, KV_EVENTS).await;
-        assert_eq!(running.reaches(&[hostile.as_str(), words]).await, LinkState::Refused, "{words}");
+        assert_eq!(running.reaches(&[hostile.as_str(), detail]).await, LinkState::Refused, "{detail}");
         running.listen(publisher.endpoint(), 2, KV_EVENTS).await;
         publisher.wait_for_subscribers(KV_EVENTS, 1);
-        assert_eq!(running.reaches(&["1 of 2 publishers connected", words]).await, LinkState::Live);
+        assert_eq!(running.reaches(&["1 of 2 publishers connected", detail]).await, LinkState::Live);
         publish(&publisher, KV_EVENTS, 2, 0);
         loop {
             match running.handed.payload().await {
@@ -467,7 +470,7 @@ async fn a_peer_that_is_never_ready_is_left_after_a_while() {
 async fn other_namespaces_topics_and_transports_are_not_listened_to() {
     let publisher = Publisher::bind(1);
     let mut running =
-        Running::start(Source::new(Vec::new(), Some("other".to_owned()), &Gate::of_this_machine()));
+        Running::start(ZmqSource::new(Vec::new(), Some("other".to_owned()), &Gate::of_this_machine()));
     running.listen(publisher.endpoint(), 1, KV_EVENTS).await;
     running.reaches(&["Waiting for discovery"]).await;
     let mut running = Running::direct();

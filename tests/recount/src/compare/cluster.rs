@@ -11,7 +11,7 @@ use crate::discovery::Role;
 use crate::recording::Recording;
 use crate::router::{Decision, Fact};
 
-/// Every figure of an answer beside what the recording reports.
+/// Every figure of a response beside what the recording reports.
 pub fn figures(recording: &Recording, cluster: &Value) -> Vec<Figure> {
     let empty = Vec::new();
     let shown = cluster["workers"].as_array().unwrap_or(&empty);
@@ -154,12 +154,12 @@ mod tests {
         let mut pool = json!({"pool": "n/c", "role": "aggregated", "nodes": 0, "shared": 0, "resident": 0, "decisions_total": 0,
             "isl_blocks": 0, "overlap_blocks": 0});
         let tree = json!({"nodes": 0, "shared": 0, "resident": 0});
-        let answer =
+        let response =
             |worker: &Value, pool: &Value| json!({"workers": [worker], "pools": [pool], "tree": tree});
-        assert_eq!(differing(&answer(&worker, &pool)), [""; 0]);
+        assert_eq!(differing(&response(&worker, &pool)), [""; 0]);
         worker["stored_total"] = 11.into();
         pool["shared"] = 1.into();
-        let differ = differing(&answer(&worker, &pool));
+        let differ = differing(&response(&worker, &pool));
         assert_eq!(differ, ["worker 7 rank 0 stored_total", "pool n/c shared"]);
         assert!(differing(&json!({})).contains(&"workers".to_owned()));
     }

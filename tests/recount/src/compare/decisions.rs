@@ -77,10 +77,10 @@ pub struct Agreement {
     pub differences: Vec<String>,
 }
 
-/// How the answer came about.
+/// How the response came about.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Given {
-    /// What leads from the recording's times to those of the answer, seconds.
+    /// What leads from the recording's times to those of the response, seconds.
     pub shift_s: f64,
     /// How much later than in the recording messages were received, seconds.
     pub nats_late_s: f64,
@@ -103,11 +103,11 @@ pub enum HitRate {
 }
 
 impl Agreement {
-    /// Compares an answer of `/api/v1/decisions` that holds all of them.
-    pub fn of(recording: &Recording, answer: &Value, given: Given) -> Self {
+    /// Compares a response of `/api/v1/decisions` that holds all of them.
+    pub fn of(recording: &Recording, response: &Value, given: Given) -> Self {
         let shift_s = given.shift_s;
         let none = Vec::new();
-        let shown = answer["decisions"].as_array().unwrap_or(&none);
+        let shown = response["decisions"].as_array().unwrap_or(&none);
         let (of, surplus) = pairs(&recording.decisions, shown, shift_s);
         let mut agreement = Self { surplus, contradicted: recording.contradicted().0, ..Self::default() };
         for (decision, row) in recording.decisions.iter().zip(&of) {
@@ -115,7 +115,7 @@ impl Agreement {
             agreement.decisions.add(row.is_some());
             agreement.link(recording, decision, &of);
             let row = row.unwrap_or(&Value::Null);
-            agreement.words(decision, row, given);
+            agreement.compare_texts(decision, row, given);
             agreement.costs(decision, row, given);
             let is_right = agreement.wrong() == wrong_before;
             agreement.right.add(is_right);
@@ -153,7 +153,7 @@ impl Agreement {
         ratios.iter().map(|ratio| ratio.m - ratio.n).sum::<usize>() + self.unreported.len()
     }
 
-    fn words(&mut self, decision: &Decision, row: &Value, given: Given) {
+    fn compare_texts(&mut self, decision: &Decision, row: &Value, given: Given) {
         let shift_s = given.shift_s;
         let Self {
             request_ids, isl, overlap, ttft, itl, first_tokens, ends, unreported, differences, ..
@@ -404,7 +404,7 @@ mod tests {
         recording
     }
 
-    fn answer() -> Value {
+    fn response() -> Value {
         let row = |id: u64, worker: &str, cost: f64, overlap: Value| {
             json!({"id": id, "request_id": "r", "worker_id": worker, "dp_rank": 0, "other_part": 1 - id, "cost": cost,
                 "logit": cost, "overlap_blocks": overlap, "at_ms": 1_795_298_388_479_u64})
@@ -414,7 +414,7 @@ mod tests {
 
     #[test]
     fn both_choices_of_a_request_are_held_against_what_is_shown() {
-        let agreement = Agreement::of(&recording(), &answer(), Given::default());
+        let agreement = Agreement::of(&recording(), &response(), Given::default());
         assert!(agreement.is_whole(), "{agreement:?}");
         assert_eq!((agreement.linked, agreement.message_costs), (Ratio { n: 2, m: 2 }, Ratio { n: 2, m: 2 }));
         assert_eq!((agreement.right, agreement.miscounted), (Ratio { n: 2, m: 2 }, 0));
@@ -422,7 +422,7 @@ mod tests {
 
     #[test]
     fn a_choice_that_is_not_linked_or_costs_something_else_is_named() {
-        let mut shown = answer();
+        let mut shown = response();
         shown["decisions"][0]["other_part"] = Value::Null;
         shown["decisions"][1]["cost"] = 4.5.into();
         let agreement = Agreement::of(&recording(), &shown, Given::default());

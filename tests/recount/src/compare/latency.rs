@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Figure;
 use crate::recording::Recording;
 
-/// Name in the answer, Dynamo's histogram, and what begins the names of processes that have it.
+/// Name in the response, Dynamo's histogram, and what begins the names of processes that have it.
 const HISTOGRAMS: [(&str, &str, &str); 4] = [
     ("ttft", "dynamo_frontend_time_to_first_token_seconds", "frontend"),
     ("itl", "dynamo_frontend_inter_token_latency_seconds", "frontend"),
@@ -16,7 +16,7 @@ const HISTOGRAMS: [(&str, &str, &str); 4] = [
 /// Digits in which two means of the same samples agree.
 const DIGITS: usize = 9;
 
-/// Every figure of an answer, single requests where its window holds the whole traffic, beside what logs and metrics report.
+/// Every figure of a response, single requests where its window holds the whole traffic, beside what logs and metrics report.
 pub fn figures(recording: &Recording, latency: &Value) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (name, series, processes) in HISTOGRAMS {
@@ -51,7 +51,7 @@ pub fn figures(recording: &Recording, latency: &Value) -> Vec<Figure> {
     figures
 }
 
-/// Whether the answer's window holds every request: single requests are shown of that alone.
+/// Whether the response's window holds every request: single requests are shown of that alone.
 fn holds_all(recording: &Recording, latency: &Value) -> bool {
     let from_s = || Some(latency["at_ms"].as_f64()? / 1_000.0 - latency["window_s"].as_f64()?);
     let first = recording.decisions.first();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use radixscope_tests::discovery::Registered;
 use radixscope_tests::fake_worker::Script;
-use radixscope_tests::one_worker::{Deployment, PUBLISHER, WORKER, answer, stored, tree};
+use radixscope_tests::one_worker::{Deployment, PUBLISHER, WORKER, response, stored, tree};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -40,7 +40,7 @@ fn leading_to(transport: &Value) -> Vec<(String, Value)> {
 
 /// Bytes that a service receives which is no worker, by a path that is a request of its own protocol.
 async fn bytes_to_a_bystander(each: Duration) -> Value {
-    let mut deployment = Deployment::start(|call| answer(call, &tree(&[], LAST))).await;
+    let mut deployment = Deployment::start(|call| response(call, &tree(&[], LAST))).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let port = listener.local_addr().expect("it is bound").port();
     let received = Arc::new(AtomicUsize::new(0));
@@ -64,7 +64,7 @@ async fn bytes_to_a_bystander(each: Duration) -> Value {
 
 /// Changes of a bucket by queries to its subjects.
 async fn writes_to_a_bucket(subject: &str, each: Duration) -> Value {
-    let mut deployment = Deployment::start(|call| answer(call, &tree(&[], LAST))).await;
+    let mut deployment = Deployment::start(|call| response(call, &tree(&[], LAST))).await;
     deployment.nats.make_bucket("cfg").await;
     deployment.keep(leading_to(&json!({"nats_tcp": subject})));
     let server = deployment.attach(&[]).await;

@@ -88,8 +88,8 @@ struct Options {
 fn row(what: &str, value: f64, unit: &str, budget: Option<(&str, f64)>) -> Value {
     println!("{what}: {value:.2} {unit}");
     let mut row = json!({"what": what, "value": value, "unit": unit});
-    if let Some((words, most)) = budget {
-        row["budget"] = words.into();
+    if let Some((text, most)) = budget {
+        row["budget"] = text.into();
         row["within"] = (value <= most).into();
     }
     row
@@ -161,8 +161,8 @@ async fn attacks(each: Duration) -> Vec<Value> {
         let mut slowest = Duration::ZERO;
         while Instant::now() < until {
             let since = Instant::now();
-            let answer = wait::within("it answers", server.try_get("/healthz")).await;
-            assert_eq!(answer.expect("an answer").status, 200);
+            let response = wait::within("it answers", server.try_get("/healthz")).await;
+            assert_eq!(response.expect("a response").status, 200);
             slowest = slowest.max(since.elapsed());
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
@@ -186,7 +186,7 @@ enum Attack {
     Silent,
     LargePosts,
     Counterfactuals,
-    Pictures,
+    Images,
     Trees,
     Reports,
     Newcomers,
@@ -199,7 +199,7 @@ impl Attack {
         Self::Silent,
         Self::LargePosts,
         Self::Counterfactuals,
-        Self::Pictures,
+        Self::Images,
         Self::Trees,
         Self::Reports,
         Self::Newcomers,
@@ -212,7 +212,7 @@ impl Attack {
             Self::Silent => "300 connections that send nothing",
             Self::LargePosts => "16 posts of 8 MB at a time",
             Self::Counterfactuals => "16 counterfactuals at a time",
-            Self::Pictures => "16 of the largest pictures at a time, each of another size",
+            Self::Images => "16 of the largest pictures at a time, each of another size",
             Self::Trees => "16 of the largest pages of the tree at a time",
             Self::Reports => "16 pages with a recording inside at a time",
             Self::Newcomers => "16 viewers at a time that come and go",
@@ -235,7 +235,7 @@ impl Attack {
                 let body = br#"{"mode":"resimulated","last":10000,"settings":{"overlap_score_weight":0.5}}"#;
                 tokio::spawn(ask(server, stop, |_| ("/api/v1/counterfactual".to_owned(), body.to_vec())))
             }
-            Self::Pictures => tokio::spawn(ask(server, stop, |n| {
+            Self::Images => tokio::spawn(ask(server, stop, |n| {
                 (format!("/panel/tree.svg?width={}&height=8192", 8_192 - n % 4_096), Vec::new())
             })),
             Self::Trees => {

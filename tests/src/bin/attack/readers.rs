@@ -1,5 +1,5 @@
 //! What slow readers and guessers cost others: how long a fast reader of a recording waits among eight slow ones, how many
-//! guesses of the access token get an answer, and what a client with the right token sees of them.
+//! guesses of the access token get a response, and what a client with the right token sees of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,8 +69,8 @@ async fn readers(path: &'static str, each: Duration) -> Vec<Value> {
 async fn fast_reader(server: &Radixscope, path: &str) -> Duration {
     let since = Instant::now();
     wait::until("a fast reader is served", async || {
-        let answer = server.try_get(path).await?;
-        wait::expect(answer.status == 200, || answer.text().to_owned())
+        let response = server.try_get(path).await?;
+        wait::expect(response.status == 200, || response.text().to_owned())
     })
     .await;
     since.elapsed()
@@ -97,8 +97,8 @@ async fn guesses(each: Duration) -> Vec<Value> {
     let mut took = Vec::new();
     while since.elapsed() < each {
         let sent = Instant::now();
-        let answer = server.get_with("/api/v1/cluster", &[("authorization", &bearer)]).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        let response = server.get_with("/api/v1/cluster", &[("authorization", &bearer)]).await;
+        assert_eq!(response.status, 200, "{}", response.text());
         took.push(sent.elapsed());
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -107,7 +107,7 @@ async fn guesses(each: Duration) -> Vec<Value> {
     let p99 = took[(took.len() * 99).div_ceil(100).max(1) - 1];
     vec![
         row(
-            "guesses of the access token that get an answer, 32 clients",
+            "guesses of the access token that get a response, 32 clients",
             each_second,
             "/s",
             Some(("≤ 20 /s", 20.0)),

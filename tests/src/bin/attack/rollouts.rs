@@ -188,9 +188,9 @@ async fn outage(server: &Radixscope, deployment: &mut Deployment, proxy: &Proxy)
     until_nats_is(server, "live").await;
     deployment.publishes(0, MESSAGES).await;
     received(server, deployment.published - lost).await;
-    let settled = Instant::now();
+    let stable_since = Instant::now();
     // A gap is a loss once nothing can come late any more: two flushes, a second each.
-    while settled.elapsed() < Duration::from_secs(4) {
+    while stable_since.elapsed() < Duration::from_secs(4) {
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     let (after, is_at_least) = missed(server).await;

@@ -68,9 +68,9 @@ fn rows(folder: &Path, options: &Options) -> Result<Vec<Row>, String> {
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let recording = Recording::read(folder).map_err(|error| format!("{name} is not read: {error:#}"))?;
     if options.sockets {
-        let (answer, shift_s) = sockets::answer(folder);
+        let (response, shift_s) = sockets::response(folder);
         let given = Given { shift_s, ..Given::default() };
-        let agreement = Agreement::of(&recording, &answer, given);
+        let agreement = Agreement::of(&recording, &response, given);
         return Ok(vec![Row { name: format!("{name}, sockets"), agreement }]);
     }
     let tape = Tape::read(folder);
@@ -78,7 +78,7 @@ fn rows(folder: &Path, options: &Options) -> Result<Vec<Row>, String> {
         let nats_late_s = late.nats_ms as f64 / 1_000.0;
         let given = Given { nats_late_s, are_formulas_hidden, ..Given::default() };
         let hidden = if are_formulas_hidden { ", without Formula lines" } else { "" };
-        let agreement = Agreement::of(&recording, &tape.answer(late, are_formulas_hidden), given);
+        let agreement = Agreement::of(&recording, &tape.response(late, are_formulas_hidden), given);
         Row { name: format!("{name}{late}{hidden}"), agreement }
     };
     let mut rows: Vec<Row> = options.late().into_iter().map(|late| replay(late, false)).collect();

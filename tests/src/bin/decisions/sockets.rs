@@ -6,8 +6,8 @@ use std::path::Path;
 use radixscope_tests::recording;
 use serde_json::Value;
 
-/// What `/api/v1/decisions` answers afterwards, and the seconds from recorded times to those of the answer.
-pub(crate) fn answer(folder: &Path) -> (Value, f64) {
+/// What `/api/v1/decisions` answers afterwards, and the seconds from recorded times to those of the response.
+pub(crate) fn response(folder: &Path) -> (Value, f64) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         // Recordings are named for as long as the program runs: it ends after the last one.

@@ -78,7 +78,7 @@ impl Tape {
     }
 
     /// What `/api/v1/decisions` answers after all of it.
-    pub(crate) fn answer(&self, late: Late, without_formulas: bool) -> Value {
+    pub(crate) fn response(&self, late: Late, without_formulas: bool) -> Value {
         let late_us = |payload: &Payload| {
             1_000
                 * match payload {
@@ -102,7 +102,7 @@ impl Tape {
         let begin = Millis(order.first().map_or(0, |(at_us, _)| at_us / 1_000));
         let mut library = Library::start(begin, &self.logs);
         for (at_us, payload) in order {
-            library.take(Millis(at_us / 1_000), payload.clone());
+            library.handle(Millis(at_us / 1_000), payload.clone());
         }
         library.finish()
     }
@@ -143,14 +143,14 @@ impl Library {
         Self { intake, cluster, nats, metrics, logs, next_flush: begin.0 + FLUSH_EVERY_MS }
     }
 
-    fn take(&mut self, at_ms: Millis, payload: Payload) {
+    fn handle(&mut self, at_ms: Millis, payload: Payload) {
         self.flush_until(at_ms);
         let source = match &payload {
             Payload::LogLine { log, .. } => self.source_of(log),
             Payload::Scrape { .. } => self.metrics,
             _ => self.nats,
         };
-        self.intake.take(&Received { source, at_ms, payload }, &mut self.cluster);
+        self.intake.handle(&Received { source, at_ms, payload }, &mut self.cluster);
     }
 
     fn source_of(&self, log: &str) -> SourceIx {

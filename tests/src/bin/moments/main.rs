@@ -10,8 +10,8 @@ mod recording;
 use std::path::PathBuf;
 
 use clap::Parser as _;
-use radixscope_tests::grown::blocks_of;
 use radixscope_tests::report::ReportFile;
+use radixscope_tests::synthetic_tree::blocks_of;
 use serde_json::{Value, json};
 
 /// An hour.
@@ -66,8 +66,8 @@ async fn main() {
 fn row(what: &str, value: f64, unit: &str, budget: Option<(String, bool)>) -> Value {
     println!("{what}: {value:.2} {unit}");
     let mut row = json!({"what": what, "value": value, "unit": unit});
-    if let Some((words, is_within)) = budget {
-        row["budget"] = words.into();
+    if let Some((text, is_within)) = budget {
+        row["budget"] = text.into();
         row["within"] = is_within.into();
     }
     row

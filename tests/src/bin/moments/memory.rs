@@ -1,9 +1,9 @@
 //! What fifteen minutes of history cost a server in memory: the same events to one that keeps them and one that does not.
 
 use radixscope_tests::figures::{number, sum};
-use radixscope_tests::grown::{Grown, SUBJECT, Wire};
 use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::synthetic_tree::{SUBJECT, SyntheticTree, Wire};
 use radixscope_tests::wait;
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ pub(crate) async fn measure() -> Vec<Value> {
         server.until_ready().await;
     }
     let client = nats.client().await;
-    let (mut grown, mut wire) = (Grown::new(BLOCKS, WORKERS, SEED), Wire::new(WORKERS));
+    let (mut tree, mut wire) = (SyntheticTree::new(BLOCKS, WORKERS, SEED), Wire::new(WORKERS));
     let mut published = 0;
     let mut publish = async |message: Vec<u8>| {
         client.publish(SUBJECT, message.into()).await.expect("NATS takes what it is sent");
@@ -40,8 +40,8 @@ pub(crate) async fn measure() -> Vec<Value> {
             received(&servers, published - AHEAD / 2).await;
         }
     };
-    let grown_events: Vec<_> = grown.by_ref().collect();
-    let live = (0..EVENTS).map(|_| grown.live());
+    let grown_events: Vec<_> = tree.by_ref().collect();
+    let live = (0..EVENTS).map(|_| tree.live());
     for event in grown_events.into_iter().chain(live) {
         if let Some(message) = wire.take(event) {
             publish(message).await;
@@ -52,15 +52,15 @@ pub(crate) async fn measure() -> Vec<Value> {
     }
     client.flush().await.expect("NATS takes what it is sent");
     received(&servers, published).await;
-    let kept = number(&with.json("/history").await["kept"], "bytes") as f64;
+    let retained = number(&with.json("/history").await["kept"], "bytes") as f64;
     let rss = servers.map(|server| server.process().rss_bytes() as f64);
-    let what = |words: &str| format!("history of 15 min at 1,000 events/s, 100,000 blocks: {words}");
+    let what = |label: &str| format!("history of 15 min at 1,000 events/s, 100,000 blocks: {label}");
     let more = rss[0] - rss[1];
     vec![
         row(&what("server's memory with it"), rss[0] / MIB, "MiB", None),
         row(&what("the same with --history 0"), rss[1] / MIB, "MiB", None),
         at_most(&what("difference"), more / MIB, "MiB", BUDGET_MIB),
-        row(&what("bytes that it holds, by itself"), kept / MIB, "MiB", None),
+        row(&what("bytes that it holds, by itself"), retained / MIB, "MiB", None),
         row(&what("memory per event"), more / EVENTS as f64, "bytes", None),
         row(&what("the same, an hour"), more * 4.0 / MIB, "MiB", None),
     ]

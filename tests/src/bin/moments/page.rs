@@ -99,8 +99,8 @@ pub(crate) async fn measure(hour: &Hour, moments: usize) -> Vec<Value> {
     rows
 }
 
-fn what(hour: &Hour, words: &str) -> String {
-    format!("an hour of {} blocks in the page: {words}", hour.blocks)
+fn what(hour: &Hour, label: &str) -> String {
+    format!("an hour of {} blocks in the page: {label}", hour.blocks)
 }
 
 async fn opened(viewer: &Viewer<'_>, hour: &Hour) -> Vec<Value> {

@@ -12,7 +12,7 @@ use radixscope_model::record::{Entry, Record};
 use radixscope_recording::{FoldStep, Recording, Series};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::sink::RecordSink;
-use radixscope_tests::grown::{Change, Event, Grown, worker_id};
+use radixscope_tests::synthetic_tree::{Change, Event, SyntheticTree, worker_id};
 use serde_json::Value;
 
 use crate::row;
@@ -54,7 +54,7 @@ impl Hour {
 
     /// What it is.
     pub(crate) fn rows(&self) -> Vec<Value> {
-        let what = |words: &str| format!("recording of {} blocks: {words}", self.blocks);
+        let what = |label: &str| format!("recording of {} blocks: {label}", self.blocks);
         let mut rows = vec![
             row(&what("size"), self.bytes as f64 / 1e6, "MB", None),
             row(&what("per event"), self.bytes as f64 / self.events as f64, "bytes", None),
@@ -90,14 +90,14 @@ fn write(path: &Path, blocks: u64, events: u64) -> Vec<Recorded> {
         let record = Record::Worker { worker, id, namespace, component };
         cluster.append(&Entry { at_ms: begin, record });
     }
-    let mut grown = Grown::new(blocks, WORKERS, SEED);
-    for event in grown.by_ref() {
+    let mut synthetic = SyntheticTree::new(blocks, WORKERS, SEED);
+    for event in synthetic.by_ref() {
         cluster.append(&Entry { at_ms: begin, record: record(event) });
     }
     let file = BufWriter::new(File::create(path).expect("a writable folder"));
     let mut recorder = Recorder::new(file, &meta(), cluster, begin, KEYFRAME_BYTES);
     for number in 1..=events {
-        recorder.append(&Entry { at_ms: Millis(begin.0 + number), record: record(grown.live()) });
+        recorder.append(&Entry { at_ms: Millis(begin.0 + number), record: record(synthetic.live()) });
     }
     let (_, states, cluster) = recorder.finish();
     let nodes: u64 = cluster.trees().map(|(_, tree)| tree.totals().nodes).sum();

@@ -36,7 +36,7 @@ pub(crate) async fn make(devtools: &Devtools, rectangle: (f64, f64, f64, f64), d
         Some((input, (inputs, tick)))
     });
     let calls = paced.map(|input| devtools.call("Input.dispatchMouseEvent", input)).buffered(UNANSWERED);
-    let taken = calls.map(|answer| answer.expect("the mouse moves"));
+    let taken = calls.map(|response| response.expect("the mouse moves"));
     taken.count().await as u64
 }
 

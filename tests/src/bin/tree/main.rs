@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use clap::Parser as _;
 use radixscope_tests::browser::with_unrecorded_page;
-use radixscope_tests::grown::blocks_of;
 use radixscope_tests::report::ReportFile;
+use radixscope_tests::synthetic_tree::blocks_of;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -96,10 +96,10 @@ async fn serve(blocks: u64, port: u16, events_per_s: u64) {
 /// Everything about a tree of one size.
 async fn measure(table: &mut Table, blocks: u64, seconds: u64) {
     let mut stage = Stage::with(blocks, 0).await;
-    let boxes = stage.grown.boxes();
+    let boxes = stage.tree.boxes();
     let size = millions(blocks);
-    println!("{size} blocks, {} held, {} boxes", stage.grown.held_blocks(), boxes.len());
-    table.detail(&size, "held blocks", stage.grown.held_blocks());
+    println!("{size} blocks, {} held, {} boxes", stage.tree.held_blocks(), boxes.len());
+    table.detail(&size, "held blocks", stage.tree.held_blocks());
     table.detail(&size, "boxes", boxes.len());
     with_unrecorded_page(async |page| {
         let viewer = Viewer::new(page).await;

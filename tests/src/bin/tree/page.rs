@@ -117,7 +117,7 @@ impl<'a> Viewer<'a> {
             self.measured(false, async || tokio::time::sleep(Duration::from_secs(seconds)).await).await
         };
         let (published_events, measured) = tokio::join!(publishing, looking);
-        stage.until_heard(0).await;
+        stage.until_received(0).await;
         let (seq, resyncs_before, received_before) = before;
         let received_count = stage.received().await - received_before;
         let behind = resyncs(&stage.server).await - resyncs_before;
@@ -219,8 +219,8 @@ impl<'a> Viewer<'a> {
     }
 
     async fn metrics(&self) -> Metrics {
-        let answer = self.devtools.call("Performance.getMetrics", json!({})).await.expect("counters");
-        let all = answer["metrics"].as_array().expect("a list of counters");
+        let response = self.devtools.call("Performance.getMetrics", json!({})).await.expect("counters");
+        let all = response["metrics"].as_array().expect("a list of counters");
         let metric = |name: &str| {
             let found = all.iter().find(|metric| metric["name"] == name);
             found.and_then(|metric| metric["value"].as_f64()).unwrap_or_else(|| panic!("no {name}"))
@@ -241,8 +241,8 @@ struct Metrics {
 
 /// Times that a viewer fell behind and was given a new snapshot.
 async fn resyncs(server: &Radixscope) -> u64 {
-    let answer = server.get("/metrics").await;
-    let line = answer.text().lines().find_map(|line| line.strip_prefix("radixscope_viewer_resyncs_total "));
+    let response = server.get("/metrics").await;
+    let line = response.text().lines().find_map(|line| line.strip_prefix("radixscope_viewer_resyncs_total "));
     line.and_then(|count| count.trim().parse().ok()).expect("the server counts resynchronisations")
 }
 

@@ -4,8 +4,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use radixscope_tests::browser::Page;
 use radixscope_tests::devtools::Devtools;
-use radixscope_tests::grown::Drawn;
 use radixscope_tests::paths;
+use radixscope_tests::synthetic_tree::Drawn;
 use serde_json::{Value, json};
 
 /// How long a rival may take for all its times of one kind, in milliseconds.
@@ -39,13 +39,13 @@ pub(crate) async fn measure(
         (8, false, "pan step at 8 times, every box"),
         (8, true, "pan step at 8 times, what is in the window"),
     ] {
-        let answer = run(&format!("rivals.rectangles({zoom}, {is_culled})")).await;
-        figures.push(figure("fillRect", what, answer));
+        let response = run(&format!("rivals.rectangles({zoom}, {is_culled})")).await;
+        figures.push(figure("fillRect", what, response));
     }
     run(&echarts()).await.expect("ECharts");
     for (is_culled, which) in [(false, "every box"), (true, "boxes of half a pixel and more")] {
-        let answer = run(&format!("rivals.treemap({is_culled})")).await;
-        let part = |part: &str| answer.clone().map(|answer| answer[part].clone());
+        let response = run(&format!("rivals.treemap({is_culled})")).await;
+        let part = |part: &str| response.clone().map(|response| response[part].clone());
         figures.push(figure("ECharts treemap", &format!("whole picture, {which}"), part("whole")));
         figures.push(figure("ECharts treemap", &format!("pan step at 4 times, {which}"), part("pan")));
     }
@@ -53,11 +53,11 @@ pub(crate) async fn measure(
     figures
 }
 
-fn figure(who: &str, what: &str, answer: Result<Value, String>) -> Figure {
-    let boxes = answer.as_ref().ok().and_then(|answer| answer["boxes"].as_u64());
+fn figure(who: &str, what: &str, response: Result<Value, String>) -> Figure {
+    let boxes = response.as_ref().ok().and_then(|response| response["boxes"].as_u64());
     let drawn = boxes.map_or(String::new(), |boxes| format!(" ({boxes} drawn)"));
-    let took = answer.and_then(|answer| {
-        let ms = |name: &str| answer[name].as_f64().ok_or_else(|| format!("no {name} in {answer}"));
+    let took = response.and_then(|response| {
+        let ms = |name: &str| response[name].as_f64().ok_or_else(|| format!("no {name} in {response}"));
         Ok((ms("p50")?, ms("p95")?))
     });
     Figure { what: format!("{who}, {what}{drawn}"), took }

@@ -1,12 +1,12 @@
-//! A NATS server, a `radixscope serve` that listens to it, and workers whose caches hold a grown tree.
+//! A NATS server, a `radixscope serve` that listens to it, and workers whose caches hold a synthetic tree.
 
 use std::time::{Duration, Instant};
 
 use async_nats::Client;
 use radixscope_tests::figures::{number, sum};
-use radixscope_tests::grown::{Grown, SUBJECT, Wire};
 use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::synthetic_tree::{SUBJECT, SyntheticTree, Wire};
 use serde_json::Value;
 
 /// Workers whose caches they are.
@@ -29,7 +29,7 @@ pub(crate) struct PublishedEvents {
 /// All of it.
 pub(crate) struct Stage {
     pub(crate) server: Radixscope,
-    pub(crate) grown: Grown,
+    pub(crate) tree: SyntheticTree,
     wire: Wire,
     client: Client,
     published: u64,
@@ -44,31 +44,31 @@ impl Stage {
         let server = Radixscope::start_on(port, ["serve", "--nats", &nats.url()]).await;
         server.until_ready().await;
         let client = nats.client().await;
-        let grown = Grown::new(blocks, WORKERS, SEED);
-        let mut stage = Self { server, grown, wire: Wire::new(WORKERS), client, published: 0, _nats: nats };
-        stage.grow().await;
+        let tree = SyntheticTree::new(blocks, WORKERS, SEED);
+        let mut stage = Self { server, tree, wire: Wire::new(WORKERS), client, published: 0, _nats: nats };
+        stage.publish_all().await;
         stage
     }
 
-    async fn grow(&mut self) {
+    async fn publish_all(&mut self) {
         let mut next_look = AHEAD;
-        while let Some(event) = self.grown.next() {
+        while let Some(event) = self.tree.next() {
             if let Some(message) = self.wire.take(event) {
                 self.publish(message).await;
             }
             if self.published >= next_look {
-                self.until_heard(AHEAD / 2).await;
+                self.until_received(AHEAD / 2).await;
                 next_look = self.published + AHEAD / 2;
             }
         }
         for message in self.wire.flush() {
             self.publish(message).await;
         }
-        let cluster = self.until_heard(0).await;
+        let cluster = self.until_received(0).await;
         let tree = (number(&cluster["tree"], "nodes"), number(&cluster["tree"], "resident"));
         assert_eq!(
             tree,
-            (self.grown.distinct_blocks(), self.grown.held_blocks()),
+            (self.tree.distinct_blocks(), self.tree.held_blocks()),
             "the whole tree is received"
         );
     }
@@ -84,7 +84,7 @@ impl Stage {
             while owed >= 1000 {
                 owed -= 1000;
                 events += 1;
-                let event = self.grown.live();
+                let event = self.tree.live();
                 if let Some(message) = self.wire.take(event) {
                     self.publish(message).await;
                 }
@@ -108,7 +108,7 @@ impl Stage {
     }
 
     /// Waits until at most so many messages are on their way.
-    pub(crate) async fn until_heard(&self, on_their_way: u64) -> Value {
+    pub(crate) async fn until_received(&self, on_their_way: u64) -> Value {
         self.client.flush().await.expect("NATS takes what it is sent");
         let since = Instant::now();
         loop {

@@ -102,24 +102,24 @@ async fn frames_and_pictures_of_the_dashboard_are_there() {
     let addresses = addresses("/");
     assert_eq!(addresses.len(), 5, "a frame and four pictures");
     for address in addresses {
-        let answer = server.get_with(&address, &[("accept", "image/svg+xml,text/html")]).await;
-        assert_eq!(answer.status, 200, "{address}: {}", answer.text());
+        let response = server.get_with(&address, &[("accept", "image/svg+xml,text/html")]).await;
+        assert_eq!(response.status, 200, "{address}: {}", response.text());
         let is_picture = address.starts_with("/panel/");
-        assert_eq!(is_picture, answer.header("content-type") == "image/svg+xml", "{address}");
+        assert_eq!(is_picture, response.header("content-type") == "image/svg+xml", "{address}");
     }
 }
 
 #[tokio::test]
-async fn every_column_of_the_infinity_dashboard_is_in_the_answers() {
+async fn every_column_of_the_infinity_dashboard_is_in_the_responses() {
     let server = Radixscope::start(["demo", "--warm-up", "120", "--fault", "gap"]).await;
     let dashboard = dashboard("radixscope-infinity.json");
     let targets = dashboard["panels"].as_array().expect("panels").iter().map(|panel| &panel["targets"][0]);
     for target in targets {
         let text = |name: &str| target[name].as_str().expect("a text").replace("${radixscope}", "/");
         let rows = wait::until("there are rows", async || {
-            let answer = server.json(&text("url")).await;
-            let rows = answer[text("root_selector")].as_array().cloned().unwrap_or_default();
-            wait::expect(!rows.is_empty(), || answer.to_string()).map(|()| rows)
+            let response = server.json(&text("url")).await;
+            let rows = response[text("root_selector")].as_array().cloned().unwrap_or_default();
+            wait::expect(!rows.is_empty(), || response.to_string()).map(|()| rows)
         })
         .await;
         for column in target["columns"].as_array().expect("columns") {

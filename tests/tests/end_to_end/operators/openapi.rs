@@ -1,8 +1,8 @@
-//! The API by its description: every path is asked for, and every answer holds what is described, no more and no less.
+//! The API by its description: every path is asked for, and every response holds what is described, no more and no less.
 
 use std::collections::BTreeSet;
 
-use radixscope_tests::http::Answer;
+use radixscope_tests::http::HttpResponse;
 use radixscope_tests::radixscope::Radixscope;
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn post(path: &'static str, body: Value) -> Asked {
     (path, path.to_owned(), Some(body))
 }
 
-async fn answer(server: &Radixscope, (_, url, body): &Asked) -> Answer {
+async fn response(server: &Radixscope, (_, url, body): &Asked) -> HttpResponse {
     match body {
         None => server.get(url).await,
         Some(body) => server.post(url, &body.to_string(), &[("content-type", "application/json")]).await,
@@ -49,38 +49,38 @@ impl Description {
         validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect()
     }
 
-    /// What is wrong with an answer of this status.
-    fn check_answer(&self, asked: &Asked, answer: &Answer) -> Vec<String> {
-        let response = &self.operation(asked)["responses"][answer.status.to_string()];
-        let response = match response["$ref"].as_str() {
+    /// What is wrong with a response of this status.
+    fn check_response(&self, asked: &Asked, response: &HttpResponse) -> Vec<String> {
+        let described = &self.operation(asked)["responses"][response.status.to_string()];
+        let described = match described["$ref"].as_str() {
             Some(reference) => self.0.pointer(&reference[1..]).expect("what is referred to is there"),
-            None => response,
+            None => described,
         };
-        let Some(content) = response["content"].as_object() else {
-            return vec![format!("status {} is not described: {}", answer.status, answer.text())];
+        let Some(content) = described["content"].as_object() else {
+            return vec![format!("status {} is not described: {}", response.status, response.text())];
         };
-        let given = answer.header("content-type").split(';').next().unwrap_or_default();
+        let given = response.header("content-type").split(';').next().unwrap_or_default();
         match content.get(given) {
             Some(described) if given == "application/json" => {
-                self.check(&described["schema"], &answer.json())
+                self.check(&described["schema"], &response.json())
             }
             Some(_) => Vec::new(),
             None => vec![format!("{given} is not described")],
         }
     }
 
-    /// Asks, and holds the answer against the description.
-    async fn ask(&self, server: &Radixscope, asked: &Asked, status: u16) -> Answer {
-        let answer = answer(server, asked).await;
-        assert_eq!(answer.status, status, "{asked:?}: {}", String::from_utf8_lossy(&answer.body));
-        let wrong = self.check_answer(asked, &answer);
+    /// Asks, and holds the response against the description.
+    async fn ask(&self, server: &Radixscope, asked: &Asked, status: u16) -> HttpResponse {
+        let response = response(server, asked).await;
+        assert_eq!(response.status, status, "{asked:?}: {}", String::from_utf8_lossy(&response.body));
+        let wrong = self.check_response(asked, &response);
         assert!(
             wrong.is_empty(),
             "{asked:?}, {} problems, such as {:#?}",
             wrong.len(),
             &wrong[..wrong.len().min(9)]
         );
-        answer
+        response
     }
 }
 
@@ -141,7 +141,7 @@ async fn everything(server: &Radixscope) -> Vec<Asked> {
 }
 
 #[tokio::test]
-async fn every_answer_is_as_described_in_every_kind_of_deployment() {
+async fn every_response_is_as_described_in_every_kind_of_deployment() {
     let mut asked_for = BTreeSet::new();
     let (mut description, mut wrong) = (None, Vec::new());
     for flags in [
@@ -162,16 +162,19 @@ async fn every_answer_is_as_described_in_every_kind_of_deployment() {
                     &description.operation(&asked)["requestBody"]["content"]["application/json"]["schema"];
                 assert_eq!(description.check(schema, body), Vec::<String>::new(), "{asked:?}");
             }
-            let answer = answer(&server, &asked).await;
+            let response = response(&server, &asked).await;
             // Not every deployment reports the hashes of prompts.
-            assert!(answer.status < 300 || (answer.status, asked.0) == (404, "/api/v1/prompt"), "{asked:?}");
+            assert!(
+                response.status < 300 || (response.status, asked.0) == (404, "/api/v1/prompt"),
+                "{asked:?}"
+            );
             wrong.extend(
                 description
-                    .check_answer(&asked, &answer)
+                    .check_response(&asked, &response)
                     .into_iter()
                     .map(|what| format!("{}{what}", asked.0)),
             );
-            if answer.status < 300 {
+            if response.status < 300 {
                 asked_for.insert(asked.0.to_owned());
             }
         }
@@ -195,8 +198,8 @@ async fn every_error_is_as_described() {
             Some(_) => get(path, "?no_such_parameter=1"),
             None => post(path, json!({"no_such_field": 1})),
         };
-        let answer = description.ask(&server, &asked, 400).await;
-        assert_eq!(answer.json()["error"]["code"], "bad_parameter", "{path}");
+        let response = description.ask(&server, &asked, 400).await;
+        assert_eq!(response.json()["error"]["code"], "bad_parameter", "{path}");
         if let Some(body) = &asked.2 {
             let schema =
                 &description.operation(&asked)["requestBody"]["content"]["application/json"]["schema"];
@@ -204,11 +207,11 @@ async fn every_error_is_as_described() {
             // Asked with the other method, by the description of the one that is answered.
             let other = server.get(path).await;
             assert_eq!(other.status, 405, "{path}");
-            assert_eq!(description.check_answer(&asked, &other), Vec::<String>::new(), "{path}");
+            assert_eq!(description.check_response(&asked, &other), Vec::<String>::new(), "{path}");
         }
         let foreign = server.get_with(path, &[("host", "evil.example")]).await;
         assert_eq!(foreign.status, 403, "{path}");
-        assert_eq!(description.check_answer(&asked, &foreign), Vec::<String>::new(), "{path}");
+        assert_eq!(description.check_response(&asked, &foreign), Vec::<String>::new(), "{path}");
     }
     for (path, query) in [
         ("/api/v1/decisions", "?worker=1"),

@@ -52,9 +52,9 @@ fn compared(alert: &str) -> Vec<String> {
     absent.unwrap_or(alert).split(" or ").map(side).collect()
 }
 
-/// Waits until each query has an answer.
+/// Waits until each query has a response.
 async fn until_answered(prometheus: &Prometheus, mut queries: Vec<String>) {
-    wait::until("every query has an answer", async || {
+    wait::until("every query has a response", async || {
         let mut without = Vec::new();
         for query in std::mem::take(&mut queries) {
             if prometheus.query(&query).await?.is_empty() {
@@ -68,7 +68,7 @@ async fn until_answered(prometheus: &Prometheus, mut queries: Vec<String>) {
 }
 
 #[tokio::test]
-async fn every_query_of_dashboard_and_rules_has_an_answer_in_a_real_prometheus() {
+async fn every_query_of_dashboard_and_rules_has_a_response_in_a_real_prometheus() {
     let usual = Radixscope::start(["demo", "--warm-up", "60"]).await;
     let lossy = Radixscope::start(["demo", "--warm-up", "60", "--fault", "gap"]).await;
     let silent = Radixscope::start(["demo", "--warm-up", "10", "--fault", "no-events"]).await;

@@ -38,7 +38,7 @@ fn a_resource_holds_entries_under_the_keys_of_etcd() {
 }
 
 #[test]
-fn a_resource_without_data_is_told_apart_from_one_without_entries() {
+fn a_resource_without_data_is_distinguished_from_one_without_entries() {
     let of = |spec: Value| {
         worker_metadata(json!({"spec": spec}).to_string().as_bytes()).map(|read| read.entries.len())
     };
@@ -87,7 +87,7 @@ fn of_what_is_too_large_the_front_says_the_name() {
 }
 
 #[test]
-fn what_is_not_of_kubernetes_is_refused_in_words() {
+fn what_is_not_of_kubernetes_is_refused_with_a_reason() {
     for (bytes, word) in [
         (&b"<html>"[..], "no JSON"),
         (br#"{"items":[]}"#, "resourceVersion"),

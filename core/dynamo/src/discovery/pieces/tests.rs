@@ -62,7 +62,7 @@ fn long_texts_and_long_elements_are_left_out_and_measured() {
 }
 
 #[test]
-fn an_element_that_has_begun_tells_what_it_is() {
+fn an_element_that_has_begun_reports_what_it_is() {
     let mut splitter = Splitter::new(Some(ITEMS), LIMITS);
     let mut bytes = &br#"{"items":[{"kv":{"key":"a","value":"bcd"#[..];
     assert_eq!(splitter.read(&mut bytes), None);

@@ -47,10 +47,10 @@ impl Axes {
         while value <= self.most * 1.000_1 {
             let y = self.y(value);
             let _ = write!(lines, "M{} {}H{}", Px(self.area.x), Px(y), Px(self.area.right()));
-            let words = if value >= 10_000.0 { short(value as u64) } else { digits(value) };
+            let text = if value >= 10_000.0 { short(value as u64) } else { digits(value) };
             // Turned over, it stands below another whose 0 is written.
             if value > 0.0 || !self.is_down {
-                paper.text(self.area.x - 6.0, y + 4.0, paper.quiet().right(), &words);
+                paper.text(self.area.x - 6.0, y + 4.0, paper.quiet().right(), &text);
             }
             value += step;
         }
@@ -69,10 +69,10 @@ impl Axes {
             let x = self.x(Millis(at));
             let _ = write!(lines, "M{} {}v4", Px(x), Px(self.area.bottom()));
             let time = clock(at, 0);
-            let words = if step < 60 { &time[..] } else { &time[..5] };
+            let text = if step < 60 { &time[..] } else { &time[..5] };
             // The last one would go over the edge.
             if x + 44.0 <= paper.width() {
-                paper.text(x + 2.0, self.area.bottom() + 13.0, paper.quiet(), words);
+                paper.text(x + 2.0, self.area.bottom() + 13.0, paper.quiet(), text);
             }
             at += step * 1_000;
         }

@@ -114,8 +114,8 @@ impl Body for Findings {
         for (done, card) in self.cards.iter().enumerate() {
             let needed = card_px + LINE_PX * explained as f64;
             if done > 0 && at.y + needed > area.bottom() {
-                let words = format!("and {} more", self.cards.len() - done);
-                return paper.text(area.x, (at.y + 10.0).min(area.bottom()), paper.quiet(), &words);
+                let text = format!("and {} more", self.cards.len() - done);
+                return paper.text(area.x, (at.y + 10.0).min(area.bottom()), paper.quiet(), &text);
             }
             at.y += card.draw(paper, at, explained);
         }

@@ -7,7 +7,7 @@ use radixscope_insight::view_context::ViewContext;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::plural;
 use radixscope_state::tree::Tree;
-use radixscope_state::tree::forest::{Arrangement, Chain, Forest, Holder, Region, Seen, Window};
+use radixscope_state::tree::forest::{Arrangement, Chain, Forest, Holder, Region, VisibleBox, Window};
 
 use super::super::lanes::{
     self, EDGE_PX, LaneFigures, SHARED_OPACITY, SILHOUETTE_OPACITY, TITLE, holds_sliver,
@@ -94,8 +94,8 @@ impl Body for Lanes {
             paper.raw("</g>\n");
         }
         if has_more {
-            let words = format!("{} not shown: the picture is too low", more(self.lanes.len() - seen.len()));
-            paper.text(area.x, area.bottom() - 2.0, paper.quiet(), &words);
+            let text = format!("{} not shown: the picture is too low", more(self.lanes.len() - seen.len()));
+            paper.text(area.x, area.bottom() - 2.0, paper.quiet(), &text);
         }
     }
 }
@@ -177,7 +177,7 @@ impl Inner {
         let mut outlines: Vec<Outline> = lanes.iter().map(|_| Outline::default()).collect();
         let mut boxes = 0;
         forest.visit(&window, |seen| match seen {
-            Seen::Chain { id, x0 } if !self.is_covered(forest, forest.chain(id)) => {
+            VisibleBox::Chain { id, x0 } if !self.is_covered(forest, forest.chain(id)) => {
                 let chain = forest.chain(id);
                 let owners = tree.chain_owners(chain);
                 let x = (self.x(x0), self.x(x0 + f64::from(chain.width())));
@@ -189,8 +189,8 @@ impl Inner {
                     boxes += 1;
                 }
             }
-            Seen::Chain { .. } | Seen::Run(_) => {}
-            Seen::Sliver(sliver) => {
+            VisibleBox::Chain { .. } | VisibleBox::NarrowBoxes(_) => {}
+            VisibleBox::Sliver(sliver) => {
                 let x0 = window.x0 + f64::from(sliver.column) * window.units_per_column();
                 let x = (self.x(x0), self.x(x0 + window.units_per_column()));
                 let y = (self.y(sliver.top), self.y(sliver.bottom));

@@ -116,11 +116,11 @@ impl Card {
             None => NO_SAMPLE.to_owned(),
         };
         y += LINE_PX + 2.0;
-        let words = match standing.starts_with("target") {
+        let message = match standing.starts_with("target") {
             true => standing,
             false => format!("{standing}; target {target}"),
         };
-        paper.text_within(area.x, y, area.width, Style::of(colour), &words);
+        paper.text_within(area.x, y, area.width, Style::of(colour), &message);
         y = paper.lines(
             (area.x, y + LINE_PX),
             area.width,

@@ -38,7 +38,7 @@ use chart_area::{Area, ChartArea, TextBody};
 
 /// What is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Kind {
+pub enum PanelKind {
     /// The prefix tree.
     Tree,
     /// The prefix tree once per worker.
@@ -57,7 +57,7 @@ pub enum Kind {
     Spread,
 }
 
-impl Kind {
+impl PanelKind {
     /// All of them.
     pub const ALL: [Self; 8] = [
         Self::Tree,
@@ -103,7 +103,7 @@ impl Kind {
 #[derive(Clone, PartialEq, Debug)]
 pub struct PanelRequest {
     /// What is shown.
-    pub kind: Kind,
+    pub kind: PanelKind,
     /// Dark colours instead of light ones.
     pub is_dark: bool,
     /// Width in pixels, within [`SIZE_PX`].
@@ -162,7 +162,7 @@ pub struct Panel {
 }
 
 impl Panel {
-    /// Copies what is shown at `now`. `picture`: of the pool that `shown` draws, where [`Kind::needs_tree`].
+    /// Copies what is shown at `now`. `picture`: of the pool that `shown` draws, where [`PanelKind::needs_tree`].
     pub fn of(
         shown: &ViewContext<'_>,
         picture: Option<Arc<TreeSnapshot>>,
@@ -170,14 +170,14 @@ impl Panel {
         now: Millis,
     ) -> Self {
         let Content { mut head, body } = match request.kind {
-            Kind::Tree => tree::content(shown, picture, &request),
-            Kind::Lanes => lanes::content(shown, picture, &request, now),
-            Kind::Occupancy => occupancy::content(shown, &request, now),
-            Kind::Rates => rates::content(shown, &request, now),
-            Kind::Latency => latency::content(shown, &request, now),
-            Kind::Decisions => decisions::content(shown, &request, now),
-            Kind::Findings => findings::content(shown, &request, now),
-            Kind::Spread => in_flight::content(shown, &request, now),
+            PanelKind::Tree => tree::content(shown, picture, &request),
+            PanelKind::Lanes => lanes::content(shown, picture, &request, now),
+            PanelKind::Occupancy => occupancy::content(shown, &request, now),
+            PanelKind::Rates => rates::content(shown, &request, now),
+            PanelKind::Latency => latency::content(shown, &request, now),
+            PanelKind::Decisions => decisions::content(shown, &request, now),
+            PanelKind::Findings => findings::content(shown, &request, now),
+            PanelKind::Spread => in_flight::content(shown, &request, now),
         };
         head.title.push_str(&of_what(shown, &request));
         head.notes.extend(notes(shown, request.kind));
@@ -197,14 +197,14 @@ impl Panel {
 }
 
 /// Words that say why there is no panel, as a picture of the requested size: all that an image can show.
-pub fn refusal(is_dark: bool, (width_px, height_px): (u32, u32), words: &str) -> String {
+pub fn refusal(is_dark: bool, (width_px, height_px): (u32, u32), message: &str) -> String {
     let size = |px: u32| f64::from(px.clamp(*SIZE_PX.start(), *SIZE_PX.end()));
     let theme = if is_dark { &Theme::DARK } else { &Theme::LIGHT };
     let head = PanelHeading { title: "No panel".to_owned(), ..PanelHeading::default() };
     let mut paper = ChartArea::new(theme, 0, size(width_px), size(height_px));
     let area = paper.head(&head, "");
-    TextBody { head: String::new(), text: words.to_owned() }.draw(&mut paper, area);
-    paper.finish(&head, words)
+    TextBody { head: String::new(), text: message.to_owned() }.draw(&mut paper, area);
+    paper.finish(&head, message)
 }
 
 fn as_of(at: Millis) -> String {
@@ -213,7 +213,7 @@ fn as_of(at: Millis) -> String {
 
 /// The pool and the worker shown, behind a title.
 fn of_what(shown: &ViewContext<'_>, request: &PanelRequest) -> String {
-    let obeys_pool = !matches!(request.kind, Kind::Findings | Kind::Latency);
+    let obeys_pool = !matches!(request.kind, PanelKind::Findings | PanelKind::Latency);
     let pool = shown.only.or(request.kind.needs_tree().then_some(shown.pool)).filter(|_| obeys_pool);
     let is_choice = shown.pool_list().len() > 1;
     let pool = pool.filter(|_| is_choice).and_then(|pool| Some(shown.pool(pool)?.name()));
@@ -223,11 +223,11 @@ fn of_what(shown: &ViewContext<'_>, request: &PanelRequest) -> String {
 }
 
 /// What is missing, for who reads the picture: a source that is away, blocks that are not known.
-fn notes(shown: &ViewContext<'_>, kind: Kind) -> Vec<String> {
+fn notes(shown: &ViewContext<'_>, kind: PanelKind) -> Vec<String> {
     let down = kind.feed().down_since(shown.sources());
     let down = down.map(|at| format!("Source not connected: figures as of {} UTC", clock(at.0, 0)));
     let coverage = shown.coverage();
-    let is_of_blocks = kind.feed() == Feed::Events && kind != Kind::Rates;
+    let is_of_blocks = kind.feed() == Feed::Events && kind != PanelKind::Rates;
     let partial = (is_of_blocks && !coverage.is_whole())
         .then(|| format!("Blocks are missing: {}", coverage_text(&coverage)));
     down.into_iter().chain(partial).collect()
@@ -235,7 +235,7 @@ fn notes(shown: &ViewContext<'_>, kind: Kind) -> Vec<String> {
 
 /// The workers shown that are still there, in order of first sight; the one requested also after it left.
 fn present_workers(shown: &ViewContext<'_>, request: &PanelRequest) -> Vec<WorkerIx> {
-    let is_there = |cluster: &Cluster, worker| cluster.worker(worker).is_some_and(|w| w.gone.is_none());
+    let is_there = |cluster: &Cluster, worker| cluster.worker(worker).is_some_and(|w| w.departure.is_none());
     let is_meant = |worker: &WorkerIx| match request.worker {
         Some(only) => only == *worker,
         None => is_there(shown.cluster, *worker),

@@ -109,8 +109,8 @@ impl Body for Rows {
             let is_last = done + 1 == self.0.len();
             let needed = row.height() + if is_last { 0.0 } else { LINE_PX };
             if at.y + needed > area.bottom() + 4.0 {
-                let words = format!("{} not shown: the picture is too low", more(self.0.len() - done));
-                paper.text(area.x, at.y + 12.0, quiet, &words);
+                let text = format!("{} not shown: the picture is too low", more(self.0.len() - done));
+                paper.text(area.x, at.y + 12.0, quiet, &text);
                 return;
             }
             row.draw(paper, at);

@@ -100,13 +100,13 @@ impl Body for RatesChart {
         if is_unknown {
             let names: Vec<WorkerIx> = self.bands.iter().filter_map(|band| band.worker).collect();
             let of = if let [only] = names[..] { label(only) } else { "any worker".to_owned() };
-            let words = format!("Unknown: no KV event of {of} was received in this time");
+            let text = format!("Unknown: no KV event of {of} was received in this time");
             paper.text_within(
                 area.x + AXIS_PX + 4.0,
                 top + height / 2.0,
                 area.width - AXIS_PX,
                 paper.quiet(),
-                &words,
+                &text,
             );
         }
     }

@@ -69,7 +69,7 @@ impl State {
         }));
     }
 
-    fn panel(&self, kind: Kind, change: impl FnOnce(&mut PanelRequest)) -> String {
+    fn panel(&self, kind: PanelKind, change: impl FnOnce(&mut PanelRequest)) -> String {
         let pools = ShownPools::of(&self.0, &PoolQuery::default());
         let shown = ViewContext::new(&self.0, pools);
         let mut asked = PanelRequest {
@@ -98,20 +98,20 @@ fn every_panel_has_title_time_and_its_figures() {
     let mut state = State::three();
     state.finding("block_size", "Block sizes differ");
     let expected = [
-        (Kind::Tree, "Prefix tree"),
-        (Kind::Lanes, "90 blocks"),
-        (Kind::Occupancy, "130 cached blocks"),
-        (Kind::Rates, "stored/s"),
-        (Kind::Latency, "--prometheus frontend="),
-        (Kind::Decisions, "75 %"),
-        (Kind::Findings, "Nothing was checked yet"),
-        (Kind::Spread, "--logs"),
+        (PanelKind::Tree, "Prefix tree"),
+        (PanelKind::Lanes, "90 blocks"),
+        (PanelKind::Occupancy, "130 cached blocks"),
+        (PanelKind::Rates, "stored/s"),
+        (PanelKind::Latency, "--prometheus frontend="),
+        (PanelKind::Decisions, "75 %"),
+        (PanelKind::Findings, "Nothing was checked yet"),
+        (PanelKind::Spread, "--logs"),
     ];
-    for (kind, words) in expected {
+    for (kind, text) in expected {
         for is_dark in [false, true] {
             let svg = state.panel(kind, |asked| asked.is_dark = is_dark);
             let drawn_text = texts(&svg);
-            assert!(drawn_text.contains(words), "{kind:?}: {words:?} is not in {drawn_text}");
+            assert!(drawn_text.contains(text), "{kind:?}: {text:?} is not in {drawn_text}");
             assert!(drawn_text.contains("as of 08:00:00 UTC"), "{kind:?}: {drawn_text}");
             let ground = css(if is_dark { Theme::DARK } else { Theme::LIGHT }.ground);
             assert!(svg.contains(&ground), "{kind:?}");
@@ -122,9 +122,10 @@ fn every_panel_has_title_time_and_its_figures() {
 #[test]
 fn a_state_of_which_nothing_is_known_says_what_is_missing() {
     let state = State::default();
-    for kind in Kind::ALL {
+    for kind in PanelKind::ALL {
         let drawn_text = texts(&state.panel(kind, |_| ()));
-        let names_a_setting = drawn_text.contains("--") || matches!(kind, Kind::Findings | Kind::Decisions);
+        let names_a_setting =
+            drawn_text.contains("--") || matches!(kind, PanelKind::Findings | PanelKind::Decisions);
         assert!(names_a_setting, "{kind:?}: {drawn_text}");
         assert!(!drawn_text.contains("NaN") && !drawn_text.contains("inf"), "{kind:?}: {drawn_text}");
     }
@@ -134,20 +135,20 @@ fn a_state_of_which_nothing_is_known_says_what_is_missing() {
 fn what_cannot_be_known_is_no_zero() {
     let mut state = State::default();
     state.worker(0);
-    let drawn_text = texts(&state.panel(Kind::Occupancy, |_| ()));
+    let drawn_text = texts(&state.panel(PanelKind::Occupancy, |_| ()));
     assert!(drawn_text.contains("–") && !drawn_text.contains("0 %"), "{drawn_text}");
 }
 
 #[test]
 fn a_worker_picked_is_named_and_shown_alone() {
     let state = State::three();
-    let drawn_text = texts(&state.panel(Kind::Occupancy, |asked| asked.worker = Some(WorkerIx(2))));
+    let drawn_text = texts(&state.panel(PanelKind::Occupancy, |asked| asked.worker = Some(WorkerIx(2))));
     assert!(drawn_text.contains("W3 (9/0)") && !drawn_text.contains("W1"), "{drawn_text}");
 }
 
 #[test]
 fn lanes_have_their_workers_colours_and_half_of_them_where_others_hold_the_same() {
-    let svg = State::three().panel(Kind::Lanes, |_| ());
+    let svg = State::three().panel(PanelKind::Lanes, |_| ());
     let document = Document::parse(&svg).expect("XML");
     let ground = Theme::LIGHT.ground;
     let hue = |at: usize| css(Theme::LIGHT.few[at]);
@@ -175,7 +176,7 @@ fn a_latency_panel_too_low_for_its_charts_says_so() {
     for (size, has_chart) in
         [((800, 300), true), ((700, 240), true), ((620, 400), true), ((400, 240), false), ((240, 240), false)]
     {
-        let svg = state.panel(Kind::Latency, |asked| (asked.width_px, asked.height_px) = size);
+        let svg = state.panel(PanelKind::Latency, |asked| (asked.width_px, asked.height_px) = size);
         assert!(texts(&svg).contains("TTFT p95"), "{size:?}: {}", texts(&svg));
         assert_eq!(svg.contains("stroke-dasharray"), has_chart, "{size:?}: the target's line");
         assert_eq!(texts(&svg).contains("Chart not shown"), !has_chart, "{size:?}: {}", texts(&svg));
@@ -185,7 +186,7 @@ fn a_latency_panel_too_low_for_its_charts_says_so() {
 #[test]
 fn sizes_are_bounded_and_nothing_of_the_smallest_is_negative() {
     let state = State::three();
-    for kind in Kind::ALL {
+    for kind in PanelKind::ALL {
         for size in [(0, 0), (240, 240), (8_192, 240), (u32::MAX, 240)] {
             let svg = state.panel(kind, |asked| (asked.width_px, asked.height_px) = size);
             let document = Document::parse(&svg).expect("XML");
@@ -205,11 +206,11 @@ fn lines(svg: &str) -> Vec<(f64, [f64; 2], String)> {
     let texts = document.descendants().filter(|node| node.has_tag_name("text"));
     let line = |node: roxmltree::Node<'_, '_>| {
         let number = |name: &str| node.attribute(name).map(|text| text.parse::<f64>().expect("a number"));
-        let (x, y, words) = (number("x")?, number("y")?, node.text()?);
+        let (x, y, content) = (number("x")?, number("y")?, node.text()?);
         let size = number("font-size").unwrap_or(11.0) / 11.0;
-        let width = crate::tree::svg::text::width_px(words) * size;
+        let width = crate::tree::svg::text::width_px(content) * size;
         let from = if node.attribute("text-anchor") == Some("end") { x - width } else { x };
-        Some((y, [from, from + width], words.to_owned()))
+        Some((y, [from, from + width], content.to_owned()))
     };
     texts.filter_map(line).collect()
 }
@@ -227,17 +228,17 @@ fn no_text_lies_over_another_or_beyond_the_edge_however_narrow() {
         pending: None,
     };
     state.fold(Record::Checked(vec![rule]));
-    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Tree) {
+    for kind in PanelKind::ALL.into_iter().filter(|kind| *kind != PanelKind::Tree) {
         for width in [240, 300, 420, 640, 1_200] {
             let svg = state.panel(kind, |asked| (asked.width_px, asked.height_px) = (width, 400));
             let lines = lines(&svg);
-            for (at, (y, [from, until], words)) in lines.iter().enumerate() {
-                assert!(*from >= 0.0 && *until <= f64::from(width), "{kind:?} {width}: {words}");
+            for (at, (y, [from, until], text)) in lines.iter().enumerate() {
+                assert!(*from >= 0.0 && *until <= f64::from(width), "{kind:?} {width}: {text}");
                 for (other_y, [other_from, other_until], other) in &lines[..at] {
                     let overlap = until.min(*other_until) - from.max(*other_from);
                     assert!(
                         (y - other_y).abs() > 8.0 || overlap <= 0.0,
-                        "{kind:?} {width}: {words} | {other}"
+                        "{kind:?} {width}: {text} | {other}"
                     );
                 }
             }
@@ -253,19 +254,19 @@ fn many_workers_are_drawn_as_far_as_there_is_room_and_counted_beyond() {
         let first = u64::from(ix) * 100 + 1;
         state.store(ix, first..=first + 20);
     }
-    for kind in [Kind::Lanes, Kind::Occupancy] {
+    for kind in [PanelKind::Lanes, PanelKind::Occupancy] {
         let drawn_text = texts(&state.panel(kind, |_| ()));
         assert!(drawn_text.contains("more workers not shown"), "{kind:?}: {drawn_text}");
     }
-    let rates = state.panel(Kind::Rates, |_| ());
+    let rates = state.panel(PanelKind::Rates, |_| ());
     assert!(texts(&rates).contains('+'), "{rates}");
 }
 
 #[test]
-fn words_from_outside_stay_words() {
+fn text_from_outside_stays_text() {
     let mut state = State::three();
     state.finding("<x>", "<script>alert(1)</script> & more");
-    for kind in Kind::ALL {
+    for kind in PanelKind::ALL {
         let svg = state.panel(kind, |_| ());
         assert!(!svg.contains("<script"), "{kind:?}");
         assert!(Document::parse(&svg).is_ok(), "{kind:?}");

@@ -13,7 +13,7 @@ use radixscope_model::id::{Slot, WorkerIx};
 use radixscope_model::number_format::{count, plural};
 use radixscope_state::cluster::TOUCH_MS;
 use radixscope_state::tree::Tree;
-use radixscope_state::tree::forest::{Chain, Forest, Holder, Run, Seen, Sliver, Window};
+use radixscope_state::tree::forest::{Chain, Forest, Holder, NarrowBoxes, Sliver, VisibleBox, Window};
 
 /// More owners than this are shown as a number.
 const MAX_TICKS: usize = 16;
@@ -50,9 +50,9 @@ impl Boxes {
         let window = window(forest, drawing, plot);
         let mut most_hits = 0;
         forest.visit(&window, |seen| match seen {
-            Seen::Chain { id, .. } => most_hits = most_hits.max(forest.chain(id).sums.hits),
-            Seen::Sliver(sliver) => most_hits = most_hits.max(sliver.hits),
-            Seen::Run(_) => {}
+            VisibleBox::Chain { id, .. } => most_hits = most_hits.max(forest.chain(id).sums.hits),
+            VisibleBox::Sliver(sliver) => most_hits = most_hits.max(sliver.hits),
+            VisibleBox::NarrowBoxes(_) => {}
         });
         let boxes = Self {
             svg: String::new(),
@@ -66,9 +66,9 @@ impl Boxes {
         };
         let mut painter = Painter { tree, forest, drawing, plot, window, boxes, slivers: String::new() };
         forest.visit(&window, |seen| match seen {
-            Seen::Chain { id, x0 } => painter.chain(forest.chain(id), x0),
-            Seen::Sliver(sliver) => painter.sliver(&sliver),
-            Seen::Run(run) => painter.run(&run),
+            VisibleBox::Chain { id, x0 } => painter.chain(forest.chain(id), x0),
+            VisibleBox::Sliver(sliver) => painter.sliver(&sliver),
+            VisibleBox::NarrowBoxes(run) => painter.run(&run),
         });
         painter.boxes
     }
@@ -104,9 +104,9 @@ fn window(forest: &Forest, drawing: &Drawing<'_>, plot: &Plot) -> Window {
     loop {
         let mut boxes = 0;
         forest.visit(&window, |seen| match seen {
-            Seen::Chain { id, .. } => boxes += usize::from(!is_covered(forest, plot, forest.chain(id))),
-            Seen::Sliver(_) => boxes += 1,
-            Seen::Run(_) => {}
+            VisibleBox::Chain { id, .. } => boxes += usize::from(!is_covered(forest, plot, forest.chain(id))),
+            VisibleBox::Sliver(_) => boxes += 1,
+            VisibleBox::NarrowBoxes(_) => {}
         });
         if boxes <= MAX_BOXES || window.columns / 2 < MIN_COLUMNS {
             return window;
@@ -249,7 +249,7 @@ impl Painter<'_> {
         self.slivers = text;
     }
 
-    fn run(&mut self, run: &Run) {
+    fn run(&mut self, run: &NarrowBoxes) {
         let slivers = std::mem::take(&mut self.slivers);
         if slivers.is_empty() {
             return;
@@ -313,28 +313,28 @@ impl Painter<'_> {
 
     /// `×128`, who holds it, and a tick per owner where several do.
     fn label(&mut self, rect: &Rect, chain: &Chain, owners: usize, holder: Holder, colour: Rgb) {
-        let mut words = match holder {
+        let mut text = match holder {
             Holder::One(slot) => label(self.drawing.worker(slot)),
             Holder::Several if owners > MAX_TICKS => format!("{owners} workers"),
             _ => String::new(),
         };
         let length = if chain.len > 1 { format!("×{}", count(chain.len.into())) } else { String::new() };
-        let both = format!("{words} {length}");
+        let both = format!("{text} {length}");
         let room = rect.width - 6.0;
         if width_px(&both) <= room {
-            words = both;
+            text = both;
         } else if width_px(&length) <= room && !length.is_empty() {
-            words = length;
+            text = length;
         }
-        let is_readable = rect.height >= LABELLED_PX && width_px(&words) <= room;
-        if is_readable && !words.trim().is_empty() {
+        let is_readable = rect.height >= LABELLED_PX && width_px(&text) <= room;
+        if is_readable && !text.trim().is_empty() {
             let _ = write!(
                 self.boxes.labels,
                 "<text x=\"{}\" y=\"{}\" fill=\"{}\">{}</text>",
                 Px(rect.x + 3.0),
                 Px(rect.y + 10.0),
                 css(ink(colour)),
-                words.trim(),
+                text.trim(),
             );
         }
         self.ticks(rect, chain, owners);

@@ -67,14 +67,14 @@ fn workers_stand_out_from_the_panel_and_from_shared_blocks() {
 }
 
 #[test]
-fn changes_are_told_apart_in_every_vision_and_from_what_is_kept() {
+fn changes_are_distinguished_in_every_vision_and_from_what_is_kept() {
     for (dark, theme) in [(false, Theme::LIGHT), (true, Theme::DARK)] {
         let changes = ["--tree-stored", "--tree-evicted", "--tree-moved"].map(|name| token(name, dark));
-        let kept = shared_body(theme.ground, theme.shared);
+        let retained = shared_body(theme.ground, theme.shared);
         for (at, &change) in changes.iter().enumerate() {
             assert!(contrast(change, theme.ground) >= 3.0, "change {at}, dark {dark}");
             for vision in Vision::ALL {
-                for &other in changes.iter().skip(at + 1).chain([&kept]) {
+                for &other in changes.iter().skip(at + 1).chain([&retained]) {
                     let apart = distance(change, other, vision);
                     assert!(apart >= 30.0, "dark {dark}, {vision:?}: change {at} and {other:?}: {apart:.1}");
                 }

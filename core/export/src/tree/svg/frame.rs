@@ -189,14 +189,14 @@ pub(super) fn legend(tree: &Tree, forest: &Forest, drawing: &Drawing<'_>, boxes:
     let y = f64::from(drawing.height_px) - LEGEND_PX / 2.0 + 4.0;
     let _ = write!(svg, "<g fill=\"{}\">", css(drawing.theme.text));
     if forest.width() == 0 {
-        let words = match forest.arrangement().width {
+        let text = match forest.arrangement().width {
             Width::Blocks => drawing.empty,
             Width::Hits => "No request found a cached block in these minutes",
         };
         let room = f64::from(drawing.width_px) - AXIS_PX - MARGIN_PX;
-        for (line, words) in (0..).zip(wrap(words, room, 11.0, 8)) {
+        for (line, text) in (0..).zip(wrap(text, room, 11.0, 8)) {
             let y = heading_px(drawing) + 24.0 + 15.0 * f64::from(line);
-            let _ = write!(svg, "<text x=\"{AXIS_PX}\" y=\"{}\">{}</text>", Px(y), Escaped(&words));
+            let _ = write!(svg, "<text x=\"{AXIS_PX}\" y=\"{}\">{}</text>", Px(y), Escaped(&text));
         }
     }
     match drawing.heat {
@@ -221,11 +221,11 @@ pub(super) fn legend(tree: &Tree, forest: &Forest, drawing: &Drawing<'_>, boxes:
 fn workers(drawing: &Drawing<'_>, y: f64, svg: &mut String) {
     let room = f64::from(drawing.width_px) - MARGIN_PX;
     let mut x = MARGIN_PX;
-    let mut entry = |fill: &str, words: &str, is_last: bool| {
-        let width = 22.0 + width_px(words);
+    let mut entry = |fill: &str, text: &str, is_last: bool| {
+        let width = 22.0 + width_px(text);
         // Room for saying how many more there are is kept.
-        let kept = if is_last { 0.0 } else { MORE_PX };
-        let fits = x + width + kept <= room;
+        let retained = if is_last { 0.0 } else { MORE_PX };
+        let fits = x + width + retained <= room;
         if fits {
             let _ = write!(
                 svg,
@@ -234,7 +234,7 @@ fn workers(drawing: &Drawing<'_>, y: f64, svg: &mut String) {
                 Px(y - 9.0),
                 Px(x + 14.0),
                 Px(y),
-                Escaped(words)
+                Escaped(text)
             );
             x += width + 6.0;
         }
@@ -244,9 +244,9 @@ fn workers(drawing: &Drawing<'_>, y: f64, svg: &mut String) {
     let all = drawing.workers.len();
     for (ix, (worker, name)) in drawing.workers.iter().enumerate() {
         let worker = *worker;
-        let words = format!("{} {name}", label(worker));
+        let text = format!("{} {name}", label(worker));
         let is_last = ix + 1 == all;
-        if !entry(&fill_of(drawing.theme, worker, drawing.slots), &words, is_last) {
+        if !entry(&fill_of(drawing.theme, worker, drawing.slots), &text, is_last) {
             let _ = write!(svg, "<text x=\"{}\" y=\"{}\">", Px(x), Px(y));
             let _ = write!(svg, "{} more</text>", if is_last { 1 } else { all - ix });
             return;

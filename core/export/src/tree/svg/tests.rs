@@ -110,7 +110,7 @@ fn boxes(svg: &str) -> Vec<(String, String, String)> {
     rects.map(|rect| (of(&rect, "x"), of(&rect, "y"), of(&rect, "fill"))).collect()
 }
 
-fn words(svg: &str, tag: &str) -> Vec<String> {
+fn texts(svg: &str, tag: &str) -> Vec<String> {
     let document = Document::parse(svg).expect("XML");
     let all = document.descendants().filter(|node| node.has_tag_name(tag));
     all.filter_map(|node| node.text().map(str::to_owned)).collect()
@@ -139,9 +139,9 @@ fn every_box_is_drawn_once_where_it_stands_in_the_colour_of_who_holds_it() {
 #[test]
 fn labels_ticks_axes_and_legend_say_what_is_seen() {
     let svg = Shot::of(forked()).take();
-    let texts = words(&svg, "text");
+    let labels = texts(&svg, "text");
     for expected in ["×2", "W1 ×2", "W2", "W3", "blocks", "tokens", "0", "2", "32", "W2 8/1"] {
-        assert!(texts.iter().any(|text| text == expected), "{expected} in {texts:?}");
+        assert!(labels.iter().any(|text| text == expected), "{expected} in {labels:?}");
     }
     for owner in [0, 1] {
         let tick = format!("<path fill=\"{}\" d=\"M", css(Theme::LIGHT.few[owner]));
@@ -151,10 +151,10 @@ fn labels_ticks_axes_and_legend_say_what_is_seen() {
         !svg.contains(&format!("<path fill=\"{}\" d=\"M", css(Theme::LIGHT.few[2]))),
         "one owner needs no tick"
     );
-    let titles = words(&svg, "title");
+    let titles = texts(&svg, "title");
     let shared = "Block 100 at position 0, 2 blocks in the chain, 5 blocks at and below it, on W1, W2";
     assert!(titles.iter().any(|title| title == shared), "{titles:?}");
-    let facts = words(&svg, "desc").concat();
+    let facts = texts(&svg, "desc").concat();
     assert!(facts.contains("6 blocks in the tree, 2 on two workers or more, 2 duplicates"), "{facts}");
     assert!(facts.contains("Shown 8 of 8 resident blocks") && facts.starts_with("2026-01-01"), "{facts}");
 }
@@ -164,8 +164,8 @@ fn text_from_outside_stays_text() {
     let title = "</title><script>alert(1)</script> & \"so\" \u{1}".to_owned();
     let svg = Shot { title: title.clone(), ..Shot::of(forked()) }.take();
     assert!(!svg.contains("<script"), "{svg}");
-    assert_eq!(words(&svg, "title")[0], title.replace('\u{1}', "\u{fffd}"));
-    assert!(words(&svg, "text").iter().any(|text| text == "W3 <9> & \"more\""));
+    assert_eq!(texts(&svg, "title")[0], title.replace('\u{1}', "\u{fffd}"));
+    assert!(texts(&svg, "text").iter().any(|text| text == "W3 <9> & \"more\""));
 }
 
 #[test]
@@ -209,11 +209,11 @@ fn heat_has_the_colours_of_its_scale_and_a_legend() {
 fn an_empty_tree_says_what_would_fill_it() {
     let svg = Shot { block_size: None, ..Shot::of(Tree::default()) }.take();
     assert_eq!(boxes(&svg), []);
-    assert!(words(&svg, "text").iter().any(|text| text.contains("No cached block")), "{svg}");
+    assert!(texts(&svg, "text").iter().any(|text| text.contains("No cached block")), "{svg}");
 }
 
 #[test]
-fn what_is_too_narrow_is_drawn_together_and_told() {
+fn boxes_too_narrow_are_drawn_together_and_counted() {
     let mut tree = Tree::default();
     for i in 0..30_000 {
         tree.store(w((i % 20) as u16), None, &blocks([i + 1]), 0);
@@ -222,7 +222,7 @@ fn what_is_too_narrow_is_drawn_together_and_told() {
     let svg = Shot { names, ..Shot::of(tree) }.take();
     let drawn = boxes(&svg).len();
     assert!((100..=640).contains(&drawn), "{drawn}");
-    let titles = words(&svg, "title");
+    let titles = texts(&svg, "title");
     assert!(titles.iter().any(|title| title.contains("30,000 boxes too narrow")), "{titles:?}");
     assert!(titles.iter().any(|title| title.ends_with("on 20 workers")), "{titles:?}");
 }
@@ -244,14 +244,14 @@ fn boxes_lower_than_a_row_of_pixels_are_drawn_once_a_row() {
     let svg = Shot::of(deep(1)).take();
     let drawn = boxes(&svg).len();
     assert!((600..=1_304).contains(&drawn), "{drawn}");
-    assert!(!words(&svg, "desc").concat().contains("excluded"));
+    assert!(!texts(&svg, "desc").concat().contains("excluded"));
 }
 
 #[test]
 fn a_picture_of_any_tree_is_bounded_and_says_what_it_leaves_out() {
     let svg = Shot { height_px: 8_192, ..Shot::of(deep(2)) }.take();
     assert_eq!(boxes(&svg).len(), MAX_BOXES);
-    assert!(words(&svg, "desc").concat().contains("boxes are excluded: too many for one picture"));
+    assert!(texts(&svg, "desc").concat().contains("boxes are excluded: too many for one picture"));
     assert!(svg.len() < 4_000_000, "{} bytes", svg.len());
 }
 

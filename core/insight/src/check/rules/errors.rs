@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_is_gone_causes_some_failures_which_stay_as_bad_as_they_are() {
+    fn a_worker_that_has_left_causes_some_failures_which_stay_as_bad_as_they_are() {
         for (ok, failed, severity, cause) in [
             (95.0, 5.0, Severity::Warning, "worker_gone"),
             (70.0, 30.0, Severity::Critical, "worker_gone"),

@@ -31,16 +31,18 @@ fn choices(view: &View<'_>, worker: WorkerIx, gone_ms: Millis) -> u64 {
 /// Whether a worker left and is still in use.
 pub(super) fn is_ghost(view: &View<'_>, worker: WorkerIx) -> bool {
     let Some(state) = view.worker(worker) else { return false };
-    let Some(gone) = state.last_gone.filter(|gone| view.now.since(gone.at_ms) <= REPORTED_MS) else {
+    let Some(departure) =
+        state.last_departure.filter(|departure| view.now.since(departure.at_ms) <= REPORTED_MS)
+    else {
         return false;
     };
     // Whoever starts anew is away for longer: this one never was.
-    let was_away =
-        state.gone.is_none() && state.returned_ms.is_none_or(|at| at.since(gone.at_ms) > RESTARTS_MS);
+    let was_away = state.departure.is_none()
+        && state.returned_ms.is_none_or(|at| at.since(departure.at_ms) > RESTARTS_MS);
     let speaks = state
         .last_event_ms
-        .is_some_and(|last| last.since(gone.at_ms) >= DRAINS_MS && view.now.since(last) <= WINDOW_MS);
-    !was_away && (choices(view, worker, gone.at_ms) >= MIN_CHOICES || speaks)
+        .is_some_and(|last| last.since(departure.at_ms) >= DRAINS_MS && view.now.since(last) <= WINDOW_MS);
+    !was_away && (choices(view, worker, departure.at_ms) >= MIN_CHOICES || speaks)
 }
 
 fn found(view: &View<'_>, ghosts: &[WorkerIx]) -> Finding {
@@ -53,13 +55,13 @@ fn found(view: &View<'_>, ghosts: &[WorkerIx]) -> Finding {
     .about(PanelRef::Workers, ghosts)
     .each(view, ghosts, |found, worker, who| {
         let Some(state) = view.worker(worker) else { return found };
-        let Some(gone) = state.last_gone else { return found };
-        let departure = format!("Departure of {who}, by {}", gone.why.as_str());
+        let Some(departure) = state.last_departure else { return found };
+        let label = format!("Departure of {who}, by {}", departure.why.as_str());
         let sent = format!("Requests sent to {who} after it left, by decisions, {WINDOW}");
         let last_event = state.last_event_ms.map(|last| view.seconds_since(last));
         found
-            .evidence(departure, view.seconds_since(gone.at_ms), "s ago")
-            .evidence(sent, choices(view, worker, gone.at_ms), "requests")
+            .evidence(label, view.seconds_since(departure.at_ms), "s ago")
+            .evidence(sent, choices(view, worker, departure.at_ms), "requests")
             .evidence_if(format!("Last KV event of {who}, by NATS"), last_event, "s ago")
     })
     .fixes("ghost_worker")

@@ -203,18 +203,18 @@ mod tests {
         stage.worker(1);
         stage.choose(&[90, 2], 50);
         assert!(stage.is_unknown(&RULE));
-        let gone =
+        let departed =
             || Record::Left { worker: WorkerIx(3), why: radixscope_model::record::DepartureCause::Log };
         let mut stage = Stage::new(4);
         stage.choose(&[60, 15, 15], 50);
         let failed = Progress { outcome: Some(Outcome::Failed), ..Progress::default() };
         let decision = stage.decide(3, 100, 50);
         stage.progress(decision, failed);
-        stage.record(gone());
+        stage.record(departed());
         assert!(stage.is_unknown(&RULE), "its requests go elsewhere all at once");
         let mut stage = Stage::new(4);
         stage.choose(&[60, 15, 15, 1], 50);
-        stage.record(gone());
+        stage.record(departed());
         assert!(stage.found(&RULE).is_some(), "one that was stopped silences no rule");
     }
 

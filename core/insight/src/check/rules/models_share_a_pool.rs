@@ -40,7 +40,7 @@ fn found(view: &View<'_>, pool: PoolIx, models: &[(&str, Vec<WorkerIx>)]) -> Fin
         Severity::Critical,
         format!("{} models share one component: {name}", models.len()),
         "A router of 0.8 and 0.9 chooses among all workers of a component, whatever their model, so a request for one model \
-         may be answered by another. No error is reported, only the answers differ.",
+         may be answered by another. No error is reported, only the responses differ.",
     )
     .about(PanelRef::Workers, &all);
     let found = models.iter().take(4).fold(found, |found, (model, workers)| {

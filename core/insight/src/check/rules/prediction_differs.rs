@@ -201,7 +201,7 @@ fn by_engine_counters(view: &View<'_>, interval: &Interval) -> Option<HitRatePai
     })
 }
 
-/// Cached tokens by the frontends' histogram, and of how many requests. Where prefill and decode are apart the answer, and
+/// Cached tokens by the frontends' histogram, and of how many requests. Where prefill and decode are apart the response, and
 /// its cache metric, comes from the decode worker, while routers predict for the prefill worker.
 fn cached(view: &View<'_>, interval: &Interval) -> Option<(f64, u64)> {
     if view.cluster.pools_in_use().into_iter().any(|pool| view.decodes(pool)) {

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn routers_that_are_synced_are_not_told_to_sync() {
+    fn routers_that_are_synced_are_not_advised_to_sync() {
         use radixscope_model::record::SequenceStep;
         let mut stage = stage();
         let (worker, step) = (WorkerIx(0), SequenceStep::Added);

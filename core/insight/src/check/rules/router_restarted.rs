@@ -7,7 +7,7 @@ use radixscope_state::cluster::RouterState;
 /// A restart is reported for this long.
 const REPORTED_MS: u64 = 300_000;
 /// A start within this time of the first message of anybody is the deployment's own.
-const SETTLED_MS: u64 = 10_000;
+const STABLE_AFTER_MS: u64 = 10_000;
 /// A router of which nothing was received for so long has been replaced, not joined.
 const REPLACED_MS: u64 = 5_000;
 
@@ -55,7 +55,7 @@ pub(super) fn restarts(view: &View<'_>) -> Vec<Restart> {
     }
     let Some(first) = first_seen(view) else { return restarts };
     if let Some(sign) = view.cluster.sign(|sign| *sign == LogSignal::RouterStarted)
-        && sign.last_ms.since(first) >= SETTLED_MS
+        && sign.last_ms.since(first) >= STABLE_AFTER_MS
     {
         add(sign.last_ms, format!("Start of a router, by a frontend's log, {} since we listen", sign.count));
     }
@@ -63,7 +63,7 @@ pub(super) fn restarts(view: &View<'_>) -> Vec<Restart> {
     for router in routers {
         let before = |old: &&RouterState| router.first_ms.since(old.last_ms) > 0;
         let replaced = routers.iter().filter(before).any(|old| view.now.since(old.last_ms) >= REPLACED_MS);
-        if replaced && router.first_ms.since(first) >= SETTLED_MS {
+        if replaced && router.first_ms.since(first) >= STABLE_AFTER_MS {
             let how = format!(
                 "First message of router {} after another one stopped publishing, by NATS",
                 router.id

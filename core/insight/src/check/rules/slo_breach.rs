@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_one_by_one_tell_what_a_bucket_does_not() {
+    fn requests_one_by_one_report_what_a_bucket_does_not() {
         let with_ttft = |ttft_us| {
             let mut stage = stage_of([50, 0, 10, 0, 0]);
             for _ in 0..60 {

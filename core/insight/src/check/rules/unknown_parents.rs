@@ -11,7 +11,7 @@ const MIN_OF_WORKER: u64 = 3;
 /// One in so many stored events; where nothing is wrong there is none at all.
 const ONE_IN: u64 = 200;
 /// Or one in so many held blocks below them: of a branch only its first event has an unknown parent, while every block that
-/// an answer fills makes an event of its own.
+/// a response fills makes an event of its own.
 const HELD_ONE_IN: u64 = 100;
 /// How far back these events, which are few, are counted.
 const REACH_MS: u64 = 120_000;

@@ -27,12 +27,12 @@ pub(in crate::check) const RULE: Rule = Rule {
 };
 
 fn evaluate(view: &View<'_>) -> RuleOutcome {
-    let gone = worker_stopped::departed(view, |is_stopped| !is_stopped);
+    let departed = worker_stopped::departed(view, |is_stopped| !is_stopped);
     let suspects: Vec<_> = suspects(view);
-    if gone.is_empty() && suspects.is_empty() {
+    if departed.is_empty() && suspects.is_empty() {
         return RuleOutcome::Ok;
     }
-    found(view, &gone, &suspects).into()
+    found(view, &departed, &suspects).into()
 }
 
 /// Workers that look dead.
@@ -113,12 +113,12 @@ fn scrapes_work(view: &View<'_>) -> bool {
     })
 }
 
-fn found(view: &View<'_>, gone: &[WorkerIx], suspects: &[WorkerIx]) -> Finding {
-    let title = match (gone, suspects) {
-        (gone, []) => format!("Left: {}", view.names(gone)),
+fn found(view: &View<'_>, departed: &[WorkerIx], suspects: &[WorkerIx]) -> Finding {
+    let title = match (departed, suspects) {
+        (departed, []) => format!("Left: {}", view.names(departed)),
         ([], suspects) => format!("Not responding: {}", view.names(suspects)),
-        (gone, suspects) => {
-            format!("Left: {}; not responding: {}", view.names(gone), view.names(suspects))
+        (departed, suspects) => {
+            format!("Left: {}; not responding: {}", view.names(departed), view.names(suspects))
         }
     };
     let explanation = if suspects.is_empty() {
@@ -128,10 +128,10 @@ fn found(view: &View<'_>, gone: &[WorkerIx], suspects: &[WorkerIx]) -> Finding {
         "Routers sent requests to a worker that sends nothing any more, so those requests wait or fail until its registration \
          expires. That takes up to 10 s after a process is killed; longer silence means that it hangs."
     };
-    let both: Vec<_> = gone.iter().chain(suspects).copied().collect();
+    let both: Vec<_> = departed.iter().chain(suspects).copied().collect();
     Finding::new(Severity::Warning, title, explanation)
         .about(PanelRef::Workers, &both)
-        .each(view, gone, |found, worker, who| departure(found, view, worker, who))
+        .each(view, departed, |found, worker, who| departure(found, view, worker, who))
         .each(view, suspects, |found, worker, who| silence(found, view, worker, who))
         .fixes("worker_gone")
 }

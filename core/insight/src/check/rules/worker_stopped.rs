@@ -47,7 +47,7 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
 /// Workers that left lately, those that were stopped or the others.
 pub(super) fn departed(view: &View<'_>, wanted: impl Fn(bool) -> bool) -> Vec<WorkerIx> {
     let is_wanted = |worker: &WorkerIx| {
-        left_lately(view, *worker).is_some_and(|gone| wanted(is_stopped(view, *worker, &gone)))
+        left_lately(view, *worker).is_some_and(|departure| wanted(is_stopped(view, *worker, &departure)))
     };
     view.cluster.workers().indices().filter(is_wanted).collect()
 }
@@ -55,46 +55,48 @@ pub(super) fn departed(view: &View<'_>, wanted: impl Fn(bool) -> bool) -> Vec<Wo
 /// How a worker left, if it was lately and it did not come back.
 pub(super) fn left_lately(view: &View<'_>, worker: WorkerIx) -> Option<Departure> {
     let state = view.worker(worker)?;
-    let gone = state.gone.or_else(|| state.last_gone.filter(|gone| has_drained(view, worker, state, gone)));
-    gone.filter(|gone| view.now.since(gone.at_ms) <= REPORTED_MS)
+    let departure = state
+        .departure
+        .or_else(|| state.last_departure.filter(|departure| has_drained(view, worker, state, departure)));
+    departure.filter(|departure| view.now.since(departure.at_ms) <= REPORTED_MS)
 }
 
 /// Whether a worker sent messages after it had left, then stopped: it drained.
-fn has_drained(view: &View<'_>, worker: WorkerIx, state: &WorkerState, gone: &Departure) -> bool {
-    let spoke_on = state.returned_ms.is_some_and(|at| at.since(gone.at_ms) <= RESTARTS_MS);
+fn has_drained(view: &View<'_>, worker: WorkerIx, state: &WorkerState, departure: &Departure) -> bool {
+    let spoke_on = state.returned_ms.is_some_and(|at| at.since(departure.at_ms) <= RESTARTS_MS);
     let is_silent = state.last_sign_ms.is_some_and(|last| view.now.since(last) >= DRAINED_MS);
     spoke_on && is_silent && !is_ghost(view, worker)
 }
 
 /// Whether a worker that left was asked to, as far as its last seconds show.
-pub(in crate::check) fn is_stopped(view: &View<'_>, worker: WorkerIx, gone: &Departure) -> bool {
+pub(in crate::check) fn is_stopped(view: &View<'_>, worker: WorkerIx, departure: &Departure) -> bool {
     let Some(state) = view.worker(worker) else { return false };
-    let spoke = state.last_sign_ms.is_some_and(|last| gone.at_ms.since(last) <= SPOKE_MS);
+    let spoke = state.last_sign_ms.is_some_and(|last| departure.at_ms.since(last) <= SPOKE_MS);
     let requests_are_known = view.cluster.decisions().totals_of(worker).count > 0;
-    (spoke || requests_are_known) && !has_lost_requests(view, worker, state, gone)
+    (spoke || requests_are_known) && !has_lost_requests(view, worker, state, departure)
 }
 
 /// Whether a request failed on a worker about when it left, or was sent there and showed nowhere.
-fn has_lost_requests(view: &View<'_>, worker: WorkerIx, state: &WorkerState, gone: &Departure) -> bool {
-    let reach = view.now.since(gone.at_ms).saturating_add(FAILS_WITHIN_MS);
+fn has_lost_requests(view: &View<'_>, worker: WorkerIx, state: &WorkerState, departure: &Departure) -> bool {
+    let reach = view.now.since(departure.at_ms).saturating_add(FAILS_WITHIN_MS);
     let mut sent = view.decisions(reach).filter(|decided| decided.decision.worker == worker);
     sent.any(|decided| {
         let ended = decided.progress.ended_ms.unwrap_or(decided.at_ms);
         let failed = decided.progress.outcome == Some(Outcome::Failed)
-            && ended.0.abs_diff(gone.at_ms.0) <= FAILS_WITHIN_MS;
+            && ended.0.abs_diff(departure.at_ms.0) <= FAILS_WITHIN_MS;
         let was_answered = state.last_sign_ms.is_none_or(|last| decided.at_ms <= last);
         let new_blocks = decided.decision.isl_blocks.unwrap_or(0);
         let new_blocks = new_blocks.saturating_sub(decided.overlap_blocks().unwrap_or(0));
         let must_show = state.sequences.prefilled > 0 || state.last_event_ms.is_some() && new_blocks >= 2;
-        let is_due = gone.at_ms.since(decided.at_ms) >= SHOWS_MS;
+        let is_due = departure.at_ms.since(decided.at_ms) >= SHOWS_MS;
         failed || must_show && is_due && !was_answered
     })
 }
 
 /// Adds when and how a worker left.
 pub(super) fn departure(found: Finding, view: &View<'_>, worker: WorkerIx, who: &str) -> Finding {
-    let Some(gone) = left_lately(view, worker) else { return found };
-    let how = match gone.why {
+    let Some(departure) = left_lately(view, worker) else { return found };
+    let how = match departure.why {
         DepartureCause::Log => "a frontend's log",
         DepartureCause::Health => "a frontend's list of instances",
         DepartureCause::Metrics => "a frontend's metrics",
@@ -102,7 +104,7 @@ pub(super) fn departure(found: Finding, view: &View<'_>, worker: WorkerIx, who: 
         DepartureCause::Discovery => "discovery",
     };
     let found =
-        found.evidence(format!("Departure of {who}, by {how}"), view.seconds_since(gone.at_ms), "s ago");
+        found.evidence(format!("Departure of {who}, by {how}"), view.seconds_since(departure.at_ms), "s ago");
     last_sign(found, view, worker, who)
 }
 

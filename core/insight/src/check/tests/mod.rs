@@ -50,7 +50,7 @@ fn a_fault_is_reported_rechecked_and_cleared() {
 }
 
 #[test]
-fn what_was_checked_is_said_once_and_again_when_it_changes() {
+fn what_was_checked_is_reported_once_and_again_when_it_changes() {
     let cluster = listening();
     let mut checks = Checks::default();
     let is_reported = |records: Vec<Record<'static>>| records.iter().any(|r| matches!(r, Record::Checked(_)));
@@ -67,7 +67,7 @@ fn nothing_is_judged_while_history_is_read() {
 }
 
 #[test]
-fn what_was_said_before_we_came_did_not_happen_lately() {
+fn what_was_logged_before_we_came_did_not_happen_lately() {
     use radixscope_model::id::{BlockHash, Worker, WorkerIx};
     let mut cluster = listening();
     let (source, worker, id) = (SourceIx(0), WorkerIx(0), Worker::new(7, 0));

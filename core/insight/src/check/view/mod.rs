@@ -42,7 +42,7 @@ impl<'v> View<'v> {
     /// Workers that did not leave.
     pub fn present(&self) -> impl Iterator<Item = WorkerIx> + use<'v> {
         let workers = self.cluster.workers().indexed();
-        workers.filter(|(_, state)| state.gone.is_none()).map(|(worker, _)| worker)
+        workers.filter(|(_, state)| state.departure.is_none()).map(|(worker, _)| worker)
     }
 
     /// How long Dynamo's messages have been received without a break, milliseconds; `None`: they are not received now.

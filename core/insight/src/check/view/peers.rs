@@ -7,7 +7,7 @@ use radixscope_model::record::Role;
 use radixscope_state::cluster::WorkerState;
 
 /// A worker that came this lately, or a pool that lost one abruptly this lately, is not judged by its share.
-const SETTLE_MS: u64 = 90_000;
+const RECOVERY_MS: u64 = 90_000;
 /// Workers first seen within this time of the first one were there before us.
 const TOGETHER_MS: u64 = 15_000;
 
@@ -17,19 +17,20 @@ impl View<'_> {
     /// once. One that is stopped gives its own away one by one.
     pub(in crate::check) fn pools(&self) -> Vec<Vec<WorkerIx>> {
         let workers = self.cluster.workers();
-        let is_recent = |at: Millis| self.now.since(at) < SETTLE_MS;
+        let is_recent = |at: Millis| self.now.since(at) < RECOVERY_MS;
         let was_lost = |(ix, state): &(WorkerIx, &WorkerState)| {
-            let gone = state.gone.filter(|gone| is_recent(gone.at_ms));
-            gone.is_some_and(|gone| !is_stopped(self, *ix, &gone))
+            let departure = state.departure.filter(|departure| is_recent(departure.at_ms));
+            departure.is_some_and(|departure| !is_stopped(self, *ix, &departure))
         };
-        let settling: Vec<PoolIx> = workers.indexed().filter(was_lost).map(|(_, state)| state.pool).collect();
+        let recovering: Vec<PoolIx> =
+            workers.indexed().filter(was_lost).map(|(_, state)| state.pool).collect();
         let Some(first) = workers.iter().map(|w| w.first_ms).min() else { return Vec::new() };
         // Of one that looks dead the last load stands still.
         let silent: &[WorkerIx] = self.active("worker_gone").map_or(&[], |finding| &finding.workers);
         let mut pools: Vec<Vec<WorkerIx>> = Vec::new();
         for ix in self.present().filter(|ix| !silent.contains(ix)) {
             let Some(worker) = workers.get(ix) else { continue };
-            if settling.contains(&worker.pool) {
+            if recovering.contains(&worker.pool) {
                 continue;
             }
             if worker.first_ms.since(first) > TOGETHER_MS && is_recent(worker.first_ms) {
@@ -73,12 +74,12 @@ impl View<'_> {
     /// Whether a worker has just started, so that its cache is cold and prompts are computed whole: its publisher's events
     /// are known from the first one on, and that is not long ago.
     pub(in crate::check) fn is_warming_up(&self) -> bool {
-        self.present().any(|worker| self.began_within(worker, SETTLE_MS))
+        self.present().any(|worker| self.began_within(worker, RECOVERY_MS))
     }
 
     /// The same of some workers.
     pub(in crate::check) fn is_any_warming_up(&self, workers: &[WorkerIx]) -> bool {
-        workers.iter().any(|&worker| self.began_within(worker, SETTLE_MS))
+        workers.iter().any(|&worker| self.began_within(worker, RECOVERY_MS))
     }
 
     /// Whether a worker's publisher was received from its first event on, and began within the last `ms`.

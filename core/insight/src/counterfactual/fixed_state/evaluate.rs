@@ -1,8 +1,8 @@
 //! One pass over the columns for one setting.
 
-use super::super::sample::{Judged, Sample};
+use super::super::sample::{EvaluatedDecision, Sample};
 use super::noise::{PARTS, Part, part_of};
-use super::outcome::{ChangedDecision, LoadImbalance, MAX_LISTED_CHANGES, Outcome, WorkerShare};
+use super::outcome::{ChangedDecision, FixedStateOutcome, LoadImbalance, MAX_LISTED_CHANGES, WorkerShare};
 use radixscope_model::percentile;
 use radixscope_router::pick::{self, round_robin};
 use radixscope_router::{RouterMode, RouterSettings, TieBreak};
@@ -53,7 +53,7 @@ struct Pass {
 impl Sample {
     /// What would have become of the decisions under `settings`, each on the state it saw. A credit below the recorded one
     /// favours workers that held more than they had to compute: how much more, recorded prefill blocks of 0 do not say.
-    pub fn outcome(&self, settings: &RouterSettings) -> Outcome {
+    pub fn outcome(&self, settings: &RouterSettings) -> FixedStateOutcome {
         self.pass(Placing::of(settings), Some(*settings))
     }
 
@@ -63,16 +63,16 @@ impl Sample {
     }
 
     /// What happened, as recorded, in the same figures; nothing changes. Ties are those of the recorded terms.
-    pub fn actual(&self) -> Outcome {
+    pub fn actual(&self) -> FixedStateOutcome {
         self.pass(Placing::Actual, None)
     }
 
-    fn pass(&self, placing: Placing, settings: Option<RouterSettings>) -> Outcome {
+    fn pass(&self, placing: Placing, settings: Option<RouterSettings>) -> FixedStateOutcome {
         self.pass_each(placing, settings).0
     }
 
     /// The same, and by decision the expected prompt tokens that need no computing, more than with the actual choice.
-    fn pass_each(&self, placing: Placing, settings: Option<RouterSettings>) -> (Outcome, Vec<f64>) {
+    fn pass_each(&self, placing: Placing, settings: Option<RouterSettings>) -> (FixedStateOutcome, Vec<f64>) {
         let candidates = self.decisions.iter().map(|judged| judged.candidates().len());
         let most_candidates = candidates.max().unwrap_or(0);
         let mut pass = Pass {
@@ -97,7 +97,7 @@ impl Sample {
         }
         let decisions = self.len() as u64;
         let share = |sum: f64| if decisions == 0 { 0.0 } else { sum / decisions as f64 };
-        let outcome = Outcome {
+        let outcome = FixedStateOutcome {
             settings,
             decisions,
             certain_changes: pass.certain_changes,
@@ -199,7 +199,7 @@ impl Sample {
 
     /// Costs of a decision's candidates at another factor and credit. With the recorded credit nothing is added to the
     /// recorded blocks, so that the same setting gives the same bits.
-    fn costs(&self, judged: &Judged, factor: f64, credit: f64, out: &mut [f64]) {
+    fn costs(&self, judged: &EvaluatedDecision, factor: f64, credit: f64, out: &mut [f64]) {
         let all = judged.candidates();
         let more = self.settings_of(judged).device_credit() - credit;
         let columns = self.overlap_blocks[all.clone()]

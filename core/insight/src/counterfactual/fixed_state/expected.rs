@@ -5,9 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::sample::{Judged, Sample};
+use super::super::sample::{EvaluatedDecision, Sample};
 use super::noise::{Interval, gain, part_of, percentile_of};
-use super::outcome::Outcome;
+use super::outcome::FixedStateOutcome;
 use radixscope_router::RouterSettings;
 
 /// With fewer measured requests the pace is unknown.
@@ -31,8 +31,8 @@ impl Sample {
     pub fn expected(
         &self,
         settings: &RouterSettings,
-        outcome: &Outcome,
-        actual: &Outcome,
+        outcome: &FixedStateOutcome,
+        actual: &FixedStateOutcome,
     ) -> Option<Expected> {
         let hit_rate_gain = gain(&outcome.parts, &actual.parts)?;
         let none = Expected { hit_rate_gain, ttft_p50_ms: None, ttft_p95_ms: None, measured_ttft_ms: None };
@@ -61,7 +61,7 @@ impl Sample {
     /// How much longer the first token takes for each prompt token to compute, in milliseconds: between the medians of the
     /// third of the requests with the fewest and of the third with the most of them.
     fn ms_per_token(&self) -> Option<f64> {
-        let computed = |judged: &Judged| {
+        let computed = |judged: &EvaluatedDecision| {
             let decision = &judged.decision;
             let overlap = self.overlap_blocks[judged.candidates()][usize::from(decision.chosen)];
             let cached = decision.cached_tokens(overlap)?;

@@ -15,7 +15,7 @@ mod tests;
 
 pub use expected::{Expected, LEAST_REQUESTS, slope};
 pub use noise::{Interval, Part};
-pub use outcome::{ChangedDecision, LoadImbalance, MAX_LISTED_CHANGES, Outcome, WorkerShare};
+pub use outcome::{ChangedDecision, FixedStateOutcome, LoadImbalance, MAX_LISTED_CHANGES, WorkerShare};
 pub(super) use recommend::recommend;
 pub use recommend::{Recommendation, Suggestion};
 pub use sweep::Grid;

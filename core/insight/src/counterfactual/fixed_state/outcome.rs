@@ -11,7 +11,7 @@ pub const MAX_LISTED_CHANGES: usize = 256;
 
 /// What would have become of the decisions under a setting.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct FixedStateOutcome {
     /// The settings; `None` for what really happened.
     pub settings: Option<RouterSettings>,
     /// Decisions judged.
@@ -43,7 +43,7 @@ pub struct Outcome {
     pub parts: Vec<Part>,
 }
 
-impl Outcome {
+impl FixedStateOutcome {
     /// Without what only a recommendation needs and what does not travel.
     pub fn without_parts(self) -> Self {
         let imbalance = self.imbalance.map(|imbalance| LoadImbalance { p95_halves: [0; 2], ..imbalance });

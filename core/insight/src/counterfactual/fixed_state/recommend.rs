@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::expected::Expected;
 use super::noise::{DRAWS, Interval, PARTS, gain};
-use super::outcome::{LoadImbalance, Outcome};
+use super::outcome::{FixedStateOutcome, LoadImbalance};
 use super::sweep::Grid;
 use radixscope_router::RouterSettings;
 
@@ -73,7 +73,7 @@ impl Recommendation {
 #[derive(Clone, Copy)]
 struct Tried<'a> {
     at: usize,
-    outcome: &'a Outcome,
+    outcome: &'a FixedStateOutcome,
     settings: RouterSettings,
     imbalance: LoadImbalance,
     /// Hit rate above the actual one.
@@ -183,7 +183,7 @@ pub(crate) fn recommend(grid: &Grid, previous: Option<(f64, f64)>) -> Recommenda
 }
 
 impl<'a> Tried<'a> {
-    fn of((at, outcome): (usize, &'a Outcome), grid: &Grid) -> Option<Self> {
+    fn of((at, outcome): (usize, &'a FixedStateOutcome), grid: &Grid) -> Option<Self> {
         let settings = outcome.settings?;
         let gain = gain(&outcome.parts, &grid.actual.parts)?;
         // From 1 to 2 is as far as from 2 to 4; to change the temperature too is as far as that, and further the more.
@@ -229,7 +229,7 @@ impl<'a> Tried<'a> {
             count(self.outcome.decisions),
         );
         let method = format!(
-            "{rule} {} Judged on the state that each decision saw: caches and loads that would change with the choices \
+            "{rule} {} Evaluated on the state that each decision saw: caches and loads that would change with the choices \
              are not followed.",
             method()
         );

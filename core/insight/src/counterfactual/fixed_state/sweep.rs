@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use serde::{Deserialize, Serialize};
 
 use super::super::sample::Sample;
-use super::outcome::Outcome;
+use super::outcome::FixedStateOutcome;
 use radixscope_router::RouterSettings;
 
 /// Settings tried, what each makes of the decisions, and what to compare them with.
@@ -16,18 +16,18 @@ pub struct Grid {
     /// Values of `router_temperature`.
     pub temperatures: Vec<f64>,
     /// By factor, then temperature; without lists of changed decisions.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<FixedStateOutcome>,
     /// What happened, as recorded.
-    pub actual: Outcome,
+    pub actual: FixedStateOutcome,
     /// Each worker in its turn.
-    pub round_robin: Outcome,
+    pub round_robin: FixedStateOutcome,
     /// What the latest decision was taken with.
     pub recorded: RouterSettings,
 }
 
 impl Grid {
     /// The outcome of a factor and a temperature by their places.
-    pub fn outcome(&self, factor: usize, temperature: usize) -> Option<&Outcome> {
+    pub fn outcome(&self, factor: usize, temperature: usize) -> Option<&FixedStateOutcome> {
         let places = (factor < self.prefill_factors.len()) && (temperature < self.temperatures.len());
         places.then(|| &self.outcomes[factor * self.temperatures.len() + temperature])
     }
@@ -50,7 +50,7 @@ impl Sample {
             for &temperature in temperatures {
                 let mut settings = RouterSettings { router_temperature: temperature, ..recorded };
                 settings.set_prefill_factor(prefill_factor);
-                outcomes.push(Outcome { changed: Vec::new(), ..self.outcome(&settings) });
+                outcomes.push(FixedStateOutcome { changed: Vec::new(), ..self.outcome(&settings) });
                 if progress(outcomes.len(), total).is_break() {
                     return None;
                 }
@@ -61,7 +61,10 @@ impl Sample {
             temperatures: temperatures.to_vec(),
             outcomes,
             actual: self.actual(),
-            round_robin: Outcome { changed: Vec::new(), ..self.outcome(&RouterSettings::round_robin()) },
+            round_robin: FixedStateOutcome {
+                changed: Vec::new(),
+                ..self.outcome(&RouterSettings::round_robin())
+            },
             recorded,
         })
     }

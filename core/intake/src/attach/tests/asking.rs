@@ -7,25 +7,25 @@ use TreeKnowledge::{Complete, Partial};
 #[test]
 fn from_its_first_event_on_a_worker_is_complete_and_not_asked() {
     let mut attached = Attached::new();
-    attached.hear(&[stored(1, None, &[1, 2]), removed(2, &[2])]).pass(1_000);
+    attached.receive(&[stored(1, None, &[1, 2]), removed(2, &[2])]).pass(1_000);
     attached.knows(Complete, FromFirstEvent);
     assert_eq!(attached.queries, []);
     assert_eq!(attached.knowledge().asking, QueryState::No);
 }
 
 #[test]
-fn a_rank_that_nothing_named_is_taken_from_the_answer() {
+fn a_rank_that_nothing_named_is_taken_from_the_response() {
     let mut attached = Attached::with_endpoints(&[(WORKER, "worker_kv_query_source_77")]);
     attached.list_worker(&["worker_kv_query_source_77"]);
     attached.subscribe();
     assert_eq!(attached.queries[0].endpoint.worker, Worker::new(WORKER, 0));
     let message = "dp_rank mismatch: request.dp_rank=0 this.dp_rank=1".to_owned();
-    attached.answer(TreeResponse::Error { message, rank: Some(1) });
+    attached.respond(TreeResponse::Error { message, rank: Some(1) });
     assert_eq!(attached.queries.len(), 2, "at once");
     assert_eq!(attached.queries[1].endpoint.worker, Worker::new(WORKER, 1));
     let mut events = events_of(WORKER, &[stored(0, None, &[1])]);
     events.events[0].worker.dp_rank = 1;
-    attached.answer(TreeResponse::TreeDump { events, last_event_id: Some(3) });
+    attached.respond(TreeResponse::TreeDump { events, last_event_id: Some(3) });
     let ix = attached.cluster.worker_ix(Worker::new(WORKER, 1)).expect("introduced");
     assert_eq!(attached.cluster.holdings(ix).resident, 1);
 }
@@ -33,13 +33,13 @@ fn a_rank_that_nothing_named_is_taken_from_the_answer() {
 #[test]
 fn the_endpoint_of_another_publisher_is_not_asked() {
     let mut attached = Attached::with_endpoints(&[(WORKER, "worker_kv_query_source_77")]);
-    attached.hear(&[stored(90, None, &[9])]);
+    attached.receive(&[stored(90, None, &[9])]);
     assert_eq!(attached.queries, []);
     assert!(!attached.intake.request_dump(Worker::new(WORKER, 0)));
 }
 
 #[test]
-fn many_workers_are_asked_one_after_the_other() {
+fn many_workers_are_queried_one_after_the_other() {
     let mut attached = Attached::new();
     let workers = 30;
     for n in 0..workers {
@@ -58,7 +58,7 @@ fn many_workers_are_asked_one_after_the_other() {
             let query = attached.queries[answered].id;
             answered += 1;
             let none = TreeResponse::TreeDump { events: KvEvents::default(), last_event_id: Some(1) };
-            attached.answer_to(query, Ok(none));
+            attached.respond_to(query, Ok(none));
         }
         if attached.queries.len() >= workers as usize {
             break;
@@ -70,11 +70,11 @@ fn many_workers_are_asked_one_after_the_other() {
 }
 
 #[test]
-fn where_it_cannot_list_its_blocks_it_is_asked_again_and_again() {
+fn where_it_cannot_list_its_blocks_it_is_queried_again_and_again() {
     let mut attached = Attached::new();
-    attached.hear(&[stored(90, None, &[9])]);
+    attached.receive(&[stored(90, None, &[9])]);
     for (n, wait) in [200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 300_000].into_iter().enumerate() {
-        attached.answer(TreeResponse::TreeDumpFailed { message: "busy".into() });
+        attached.respond(TreeResponse::TreeDumpFailed { message: "busy".into() });
         let QueryState::Failed { next_ms: Some(next) } = attached.knowledge().asking else {
             panic!("failed")
         };
@@ -85,7 +85,7 @@ fn where_it_cannot_list_its_blocks_it_is_asked_again_and_again() {
         attached.pass(1);
         assert_eq!(attached.queries.len(), n + 2);
     }
-    attached.answer(dump(Some(90), &[stored(0, None, &[9])]));
+    attached.respond(dump(Some(90), &[stored(0, None, &[9])]));
     attached.knows(Complete, Dump);
     let queries = attached.knowledge().queries;
     assert_eq!((queries.dumps, queries.applied, queries.failed), (10, 1, 9));
@@ -94,27 +94,27 @@ fn where_it_cannot_list_its_blocks_it_is_asked_again_and_again() {
 #[test]
 fn a_failed_query_has_its_reason() {
     let mut attached = Attached::new();
-    attached.hear(&[stored(90, None, &[9])]);
+    attached.receive(&[stored(90, None, &[9])]);
     let query = attached.queries[0].id;
-    let words = "the worker accepted the query and did not call back".to_owned();
-    attached.answer_to(query, Err(QueryFailed { why: QueryFault::NoCallback, words: words.clone() }));
-    assert_eq!(attached.knowledge().asking_detail, words);
+    let detail = "the worker accepted the query and did not call back".to_owned();
+    attached.respond_to(query, Err(QueryFailed { why: QueryFault::NoCallback, detail: detail.clone() }));
+    assert_eq!(attached.knowledge().asking_detail, detail);
     attached.knows(Partial, JoinedLate);
-    attached.answer_to(query, Ok(dump(Some(90), &[stored(0, None, &[1])])));
-    assert_eq!(attached.held(), [(9, None)], "a second answer to a query is none");
+    attached.respond_to(query, Ok(dump(Some(90), &[stored(0, None, &[1])])));
+    assert_eq!(attached.held(), [(9, None)], "a second response to a query is none");
 }
 
 #[test]
-fn a_number_where_blocks_were_asked_for_is_a_failure_and_no_loop() {
+fn a_number_where_blocks_were_requested_is_a_failure_and_no_loop() {
     let mut attached = Attached::new();
-    attached.hear(&[stored(90, None, &[9])]);
-    for answer in [
+    attached.receive(&[stored(90, None, &[9])]);
+    for response in [
         TreeResponse::TooNew { newest_available: 3 },
         TreeResponse::InvalidRange,
         range(90, &[stored(90, None, &[9])]),
     ] {
         let before = attached.queries.len();
-        attached.answer(answer);
+        attached.respond(response);
         assert_eq!(attached.queries.len(), before);
         assert!(matches!(attached.knowledge().asking, QueryState::Failed { .. }));
         attached.pass(1_000);
@@ -123,9 +123,9 @@ fn a_number_where_blocks_were_asked_for_is_a_failure_and_no_loop() {
 }
 
 #[test]
-fn who_left_while_it_was_asked_holds_nothing() {
+fn a_worker_that_left_while_it_was_queried_holds_nothing() {
     let mut attached = Attached::new();
-    attached.hear(&[stored(90, None, &[9])]);
+    attached.receive(&[stored(90, None, &[9])]);
     let query = attached.queries[0].id;
     let gone = radixscope_model::record::Record::Left {
         worker: WorkerIx(0),
@@ -135,7 +135,7 @@ fn who_left_while_it_was_asked_holds_nothing() {
     radixscope_state::sink::RecordSink::append(&mut attached.cluster, &entry);
     attached.pass(10);
     assert_eq!(attached.cancelled, [query]);
-    attached.answer_to(query, Ok(dump(Some(90), &[stored(0, None, &[1])])));
+    attached.respond_to(query, Ok(dump(Some(90), &[stored(0, None, &[1])])));
     assert_eq!(attached.held(), []);
     attached.knows(TreeKnowledge::Unknown, NoEvents);
 }
@@ -144,7 +144,7 @@ fn who_left_while_it_was_asked_holds_nothing() {
 fn no_worker_is_queried_if_queries_are_off() {
     let mut attached = Attached::new();
     attached.intake.set_tree_dumps(TreeDumps::Off);
-    attached.hear(&[stored(90, None, &[9])]).pass(1_000);
+    attached.receive(&[stored(90, None, &[9])]).pass(1_000);
     assert!(!attached.intake.request_dump(Worker::new(WORKER, 0)));
     attached.pass(1_000);
     assert_eq!(attached.queries, []);
@@ -157,11 +157,11 @@ fn no_worker_is_queried_if_queries_are_off() {
 }
 
 #[test]
-fn where_nothing_tells_whom_to_ask_that_is_said() {
+fn a_missing_query_endpoint_is_reported() {
     let mut attached = Attached::with_endpoints(&[]);
-    attached.hear(&[stored(90, None, &[9])]).pass(1_000);
+    attached.receive(&[stored(90, None, &[9])]).pass(1_000);
     assert_eq!(attached.knowledge().asking, QueryState::NoEndpoint);
-    attached.hear(&[stored(91, None, &[10]), stored(95, None, &[11])]);
+    attached.receive(&[stored(91, None, &[10]), stored(95, None, &[11])]);
     attached.knows(Partial, JoinedLate);
 }
 
@@ -172,9 +172,9 @@ fn an_idle_worker_is_queried_once_its_plane_is_received() {
     assert_eq!(attached.queries, []);
     attached.subscribe();
     assert_eq!(attached.starts(), [None]);
-    attached.answer(dump(Some(70), &[stored(0, None, &[1])]));
+    attached.respond(dump(Some(70), &[stored(0, None, &[1])]));
     attached.knows(Partial, NoEvents);
-    attached.hear(&[stored(71, Some(1), &[2])]);
+    attached.receive(&[stored(71, Some(1), &[2])]);
     attached.knows(Complete, Dump);
     assert_eq!(attached.held(), [(1, None), (2, Some(1))]);
     assert_eq!(attached.queries.len(), 1);

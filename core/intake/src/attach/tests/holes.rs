@@ -41,8 +41,8 @@ enum Step {
     Read {
         behind: u64,
     },
-    /// Its answer arrives.
-    Answer,
+    /// Its response arrives.
+    Respond,
     Fail,
 }
 
@@ -56,7 +56,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => prop_oneof![Just(50_u64), Just(500), Just(1_000)].prop_map(|ms| Step::Pass { ms }),
         2 => Just(Step::Request),
         4 => (0_u64..4).prop_map(|behind| Step::Read { behind }),
-        4 => Just(Step::Answer),
+        4 => Just(Step::Respond),
         1 => Just(Step::Fail),
     ]
 }
@@ -68,7 +68,7 @@ struct World {
     events: Vec<(u64, u64)>,
     is_up: bool,
     is_noticed: bool,
-    is_heard: bool,
+    is_received: bool,
     /// Events that were published when the connection was there again.
     at_mend: u64,
     /// The query that is awaited, and what the worker read of it.
@@ -91,7 +91,7 @@ impl World {
             events,
             is_up: true,
             is_noticed: false,
-            is_heard: false,
+            is_received: false,
             at_mend: 0,
             open: None,
             seen: 0,
@@ -121,13 +121,13 @@ impl World {
         if self.held(id).contains(&block) { stored(id, None, &[block]) } else { removed(id, &[block]) }
     }
 
-    fn publish(&mut self, block: u64, is_heard: bool) {
+    fn publish(&mut self, block: u64, is_received: bool) {
         self.events.push((block, self.attached.now));
         // A loss before its first message nothing would ever show.
-        if self.is_up && (is_heard || !self.is_heard) {
-            self.is_heard = true;
+        if self.is_up && (is_received || !self.is_received) {
+            self.is_received = true;
             let event = self.event(self.published());
-            self.attached.hear(&[event]);
+            self.attached.receive(&[event]);
             // Numbers of events tell at once, those of messages after they might have come late.
             self.unseen = self.unseen.and(if self.attached.is_old { Some(2) } else { None });
         } else {
@@ -147,11 +147,12 @@ impl World {
     }
 
     fn read(&mut self, behind: u64) {
-        let settled = self.events.iter().filter(|(_, at)| at + LAG_MS <= self.attached.now).count() as u64;
-        let index = self.published().saturating_sub(behind).max(settled).max(self.at_mend);
-        let Some((query, answer @ None)) = &self.open else { return };
+        let final_events =
+            self.events.iter().filter(|(_, at)| at + LAG_MS <= self.attached.now).count() as u64;
+        let index = self.published().saturating_sub(behind).max(final_events).max(self.at_mend);
+        let Some((query, response @ None)) = &self.open else { return };
         let query = self.attached.queries.iter().find(|asked| asked.id == *query).expect("asked");
-        let _ = answer;
+        let _ = response;
         let first_kept = index.saturating_sub(KEPT_EVENTS) + 1;
         let number = |id| if self.attached.is_old { None } else { Some(id) };
         let read = match query.start_event_id {
@@ -167,8 +168,8 @@ impl World {
                 dump(number(index.saturating_sub(behind % 2)), &blocks)
             }
         };
-        if let Some((_, answer)) = &mut self.open {
-            *answer = Some(read);
+        if let Some((_, response)) = &mut self.open {
+            *response = Some(read);
         }
     }
 
@@ -192,15 +193,15 @@ impl World {
                 self.attached.pass(0);
             }
             Step::Read { behind } => self.read(behind),
-            Step::Answer => {
-                if let Some((query, Some(answer))) = self.open.take_if(|(_, answer)| answer.is_some()) {
-                    self.attached.answer_to(query, Ok(answer));
+            Step::Respond => {
+                if let Some((query, Some(response))) = self.open.take_if(|(_, response)| response.is_some()) {
+                    self.attached.respond_to(query, Ok(response));
                 }
             }
             Step::Fail => {
                 if let Some((query, _)) = self.open.take() {
-                    let failed = QueryFailed { why: QueryFault::NoCallback, words: "silence".to_owned() };
-                    self.attached.answer_to(query, Err(failed));
+                    let failed = QueryFailed { why: QueryFault::NoCallback, detail: "silence".to_owned() };
+                    self.attached.respond_to(query, Err(failed));
                 }
             }
             Step::Notice => {}
@@ -231,7 +232,7 @@ impl World {
     }
 
     /// With a connection that stays, and a worker that answers, everything is known.
-    fn settle(&mut self) {
+    fn recover(&mut self) {
         self.mend();
         self.step(Step::Publish { block: 1 });
         for _ in 0..3 {
@@ -242,7 +243,7 @@ impl World {
             for _ in 0..3 {
                 self.step(Step::Pass { ms: 300_000 });
                 self.step(Step::Read { behind: 0 });
-                self.step(Step::Answer);
+                self.step(Step::Respond);
             }
         }
         assert_eq!(self.attached.knowledge().state, Complete, "{:?}", self.attached.knowledge());
@@ -252,35 +253,35 @@ impl World {
 #[test]
 fn no_worker_is_complete_while_the_connection_is_lost() {
     let mut attached = Attached::new();
-    attached.hear(&[stored(1, None, &[1])]);
+    attached.receive(&[stored(1, None, &[1])]);
     attached.unsubscribe();
     attached.knows(Partial, ConnectionBroke);
     attached.pass(1_000);
     assert_eq!(attached.queries, [], "what it answered would be older than what is missed");
     attached.break_connection();
-    attached.hear(&[stored(2, None, &[2])]);
+    attached.receive(&[stored(2, None, &[2])]);
     attached.knows(Complete, KnowledgeWhy::FromFirstEvent);
 }
 
 #[test]
 fn what_was_answered_before_a_break_was_noticed_is_not_all() {
     let mut attached = Attached::of_0_9();
-    attached.hear(&[stored(50, None, &[5])]);
+    attached.receive(&[stored(50, None, &[5])]);
     attached.request();
     attached.pass(500);
-    attached.answer(dump(None, &[stored(0, None, &[5])]));
+    attached.respond(dump(None, &[stored(0, None, &[5])]));
     attached.knows(Complete, Dump);
     // Two messages are lost with the connection, which breaks once more after the next one.
     attached.sequence += 2;
     attached.break_connection();
-    attached.hear(&[stored(53, None, &[6])]);
+    attached.receive(&[stored(53, None, &[6])]);
     attached.knows(Partial, EventsLost);
     attached.break_connection();
-    attached.hear(&[stored(54, None, &[7])]).pass(1_000).pass(1_000).pass(1_000);
+    attached.receive(&[stored(54, None, &[7])]).pass(1_000).pass(1_000).pass(1_000);
     attached.knows(Partial, EventsLost);
     attached.request();
     attached.pass(500);
-    attached.answer(dump(None, &[stored(0, None, &[7])]));
+    attached.respond(dump(None, &[stored(0, None, &[7])]));
     attached.knows(Complete, Dump);
     assert_eq!(attached.held(), [(7, None)]);
     attached.pass(1_000);
@@ -288,7 +289,7 @@ fn what_was_answered_before_a_break_was_noticed_is_not_all() {
 }
 
 #[test]
-fn what_a_worker_of_which_nothing_was_heard_read_before_the_connection_was_there_again_is_not_all() {
+fn a_response_from_before_the_reconnection_is_not_complete() {
     let mut attached = Attached::of_0_9();
     attached.list_worker(&["worker_kv_indexer_query"]);
     attached.subscribe();
@@ -298,34 +299,34 @@ fn what_a_worker_of_which_nothing_was_heard_read_before_the_connection_was_there
     attached.sequence += 1;
     attached.break_connection();
     attached.subscribe();
-    attached.answer(dump(None, &[stored(0, None, &[5])]));
-    attached.hear(&[stored(52, None, &[6])]);
+    attached.respond(dump(None, &[stored(0, None, &[5])]));
+    attached.receive(&[stored(52, None, &[6])]);
     attached.knows(Partial, NoEvents);
     attached.pass(500).pass(500);
-    attached.answer(dump(None, &[stored(0, None, &[5, 7, 6])]));
+    attached.respond(dump(None, &[stored(0, None, &[5, 7, 6])]));
     attached.knows(Complete, Dump);
 }
 
 #[test]
-fn a_loss_that_is_certain_only_after_an_answer_that_holds_it_is_none() {
+fn a_loss_that_is_certain_only_after_a_response_that_holds_it_is_none() {
     let mut attached = Attached::of_0_9();
-    attached.hear(&[stored(50, None, &[5])]);
+    attached.receive(&[stored(50, None, &[5])]);
     attached.sequence += 1;
-    attached.hear(&[stored(52, None, &[6])]);
+    attached.receive(&[stored(52, None, &[6])]);
     assert!(attached.intake.request_dump(Worker::new(WORKER, 0)));
     attached.pass(0).pass(500);
-    attached.answer(dump(None, &[stored(0, None, &[6])]));
+    attached.respond(dump(None, &[stored(0, None, &[6])]));
     attached.knows(Complete, Dump);
     attached.pass(1_000).pass(1_000).pass(1_000);
     attached.knows(Complete, Dump);
 }
 
 #[test]
-fn a_worker_that_was_asked_before_it_spoke_is_asked_again_after_a_break() {
+fn a_worker_that_was_queried_before_it_spoke_is_queried_again_after_a_break() {
     let mut attached = Attached::new();
     attached.list_worker(&["worker_kv_query_source_abc"]);
     attached.subscribe();
-    attached.answer(dump(Some(70), &[stored(0, None, &[1])]));
+    attached.respond(dump(Some(70), &[stored(0, None, &[1])]));
     attached.knows(Partial, NoEvents);
     attached.unsubscribe();
     attached.break_connection();
@@ -337,14 +338,14 @@ fn a_worker_that_was_asked_before_it_spoke_is_asked_again_after_a_break() {
 #[test]
 fn a_stream_that_is_read_on_after_a_break_has_lost_nothing() {
     let mut attached = Attached::with_endpoints(&[]);
-    attached.hear_in_stream(&[stored(0, None, &[1]), stored(1, None, &[2])]);
+    attached.receive_in_stream(&[stored(0, None, &[1]), stored(1, None, &[2])]);
     attached.knows(Complete, History);
     attached.unsubscribe();
     attached.knows(Partial, ConnectionBroke);
     attached.break_connection();
     attached.subscribe();
     attached.knows(Partial, ConnectionBroke);
-    attached.hear_in_stream(&[removed(2, &[1])]);
+    attached.receive_in_stream(&[removed(2, &[1])]);
     attached.knows(Complete, History);
     // The server is another one, and its stream is not what was read.
     let mut missing = Missing::default();
@@ -352,7 +353,7 @@ fn a_stream_that_is_read_on_after_a_break_has_lost_nothing() {
     missing.broke(at);
     missing.broke_for_good(radixscope_model::record::Topic::KvEvents, at);
     attached.intake.missing(attached.source, &missing);
-    attached.hear_in_stream(&[removed(3, &[2])]);
+    attached.receive_in_stream(&[removed(3, &[2])]);
     attached.knows(Partial, EventsLost);
 }
 
@@ -360,9 +361,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn complete_is_said_of_what_is(is_old: bool, steps in prop::collection::vec(step(), 1..60)) {
+    fn only_complete_workers_are_reported_complete(is_old: bool, steps in prop::collection::vec(step(), 1..60)) {
         let mut world = World::new(is_old);
         steps.into_iter().for_each(|step| world.step(step));
-        world.settle();
+        world.recover();
     }
 }

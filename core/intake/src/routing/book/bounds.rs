@@ -1,9 +1,9 @@
 //! How much is retained, and for how long: prompts, candidates, and requests of which no choice is known.
 
 use super::slots::{Candidates, Completed, PromptHashes};
-use super::{Part, RequestBook, RequestIx};
+use super::{RequestBook, RequestIx, RequestPart};
 use radixscope_model::id::{DecisionId, Millis};
-use radixscope_model::moment::Moment;
+use radixscope_model::micros::Micros;
 use radixscope_state::cluster::MAX_CANDIDATES;
 
 /// Requests remembered: more than a router runs at a time, so that a trace at the end finds its request. Some 60 MiB.
@@ -40,7 +40,7 @@ impl RequestBook {
             self.with_prompts.push_back(id);
             while self.prompt_blocks > MAX_PROMPT_BLOCKS || self.with_prompts.len() > MAX_PROMPTS {
                 let Some(oldest) = self.with_prompts.pop_front() else { break };
-                if let Some(dropped) = self.part_mut(oldest).map(Part::drop_prompt) {
+                if let Some(dropped) = self.part_mut(oldest).map(RequestPart::drop_prompt) {
                     self.prompt_blocks -= dropped;
                 }
             }
@@ -51,7 +51,7 @@ impl RequestBook {
     }
 
     /// Parts whose prompts were not dropped yet.
-    pub(in crate::routing) fn with_prompts(&self) -> impl Iterator<Item = &Part> {
+    pub(in crate::routing) fn with_prompts(&self) -> impl Iterator<Item = &RequestPart> {
         let parts = self.with_prompts.iter().filter_map(|id| self.part(*id));
         parts.filter(|part| part.prompt.is_some())
     }
@@ -74,7 +74,7 @@ impl RequestBook {
     pub(in crate::routing) fn expire(
         &mut self,
         now: Millis,
-        present: Moment,
+        present: Micros,
         is_needed: impl Fn(DecisionId) -> bool,
     ) -> Vec<Completed> {
         let mut ends = Vec::new();
@@ -133,7 +133,7 @@ impl RequestBook {
 }
 
 /// The state has the candidates of this part.
-fn leave_candidates(part: &mut Part) {
+fn leave_candidates(part: &mut RequestPart) {
     if let Some(costs) = &mut part.slots.costs {
         costs.candidates = Candidates::InState;
     }

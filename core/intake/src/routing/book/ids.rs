@@ -1,7 +1,7 @@
 //! Requests by their ids: the router's, and those of the HTTP spans around them. Lines with both make them one.
 
 use super::bounds::MAX_REQUESTS;
-use super::{Request, RequestBook, RequestIx};
+use super::{JoinedRequest, RequestBook, RequestIx};
 use radixscope_model::id::{DecisionId, Millis};
 
 /// Pools that one request is routed in: prefill and decode, with one to spare; and ids of HTTP spans of it.
@@ -69,7 +69,7 @@ impl RequestBook {
         }
         let ix = self.next;
         self.next += 1;
-        let request = Request {
+        let request = JoinedRequest {
             request_id: None,
             http_ids: Vec::new(),
             parts: Vec::new(),
@@ -128,26 +128,26 @@ impl RequestBook {
 
     /// Two places are of one request.
     fn merge(&mut self, from: RequestIx, to: RequestIx) {
-        let Some(mut gone) = self.requests.remove(&from) else { return };
-        if let Some(due) = gone.due {
+        let Some(mut removed) = self.requests.remove(&from) else { return };
+        if let Some(due) = removed.due {
             self.due.remove(&(due, from));
         }
-        if let Some(id) = gone.request_id.take()
+        if let Some(id) = removed.request_id.take()
             && self.by_request.get(&*id) == Some(&from)
         {
             self.by_request.remove(&*id);
         }
-        for id in std::mem::take(&mut gone.http_ids) {
+        for id in std::mem::take(&mut removed.http_ids) {
             if self.by_http.get(&*id) == Some(&from) {
                 self.by_http.remove(&*id);
                 self.set_ids(to, None, Some(&id));
             }
         }
         if let Some(request) = self.requests.get_mut(&to) {
-            request.completed = request.completed.or(gone.completed);
-            request.steps.append(&mut gone.steps);
+            request.completed = request.completed.or(removed.completed);
+            request.steps.append(&mut removed.steps);
         }
-        for part in gone.parts {
+        for part in removed.parts {
             self.parts.remove(&part.id);
             self.add_part(to, part);
         }

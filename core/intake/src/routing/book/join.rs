@@ -2,7 +2,7 @@
 //! not know which report counts more.
 
 use super::slots::ReportTime;
-use super::{Part, RequestBook, RequestIx};
+use super::{RequestBook, RequestIx, RequestPart};
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::record::{DecisionSource, Role};
 
@@ -97,7 +97,7 @@ impl RequestBook {
                 None => part.marks.push(mark),
             }
             if part.worker != key.worker {
-                self.settle_worker(id);
+                self.update_worker(id);
             }
         }
         self.changed.insert(id);
@@ -106,7 +106,7 @@ impl RequestBook {
 
     /// Where reports of a part name several workers, it is of the one that was chosen first, by the reports' own times. A trace
     /// names the one that responded.
-    fn settle_worker(&mut self, id: DecisionId) {
+    fn update_worker(&mut self, id: DecisionId) {
         let Some(part) = self.part_mut(id).filter(|part| part.slots.restored.is_none()) else { return };
         let rank = |mark: &&Mark| (mark.source == DecisionSource::RequestTrace, mark.time.at);
         let Some(&Mark { worker, time, .. }) = part.marks.iter().min_by_key(rank) else { return };
@@ -149,7 +149,7 @@ impl RequestBook {
         role: Option<Role>,
     ) -> Option<DecisionId> {
         let parts = &self.requests.get(&ix)?.parts;
-        let is_apart = |part: &Part| role.is_some() && part.role.is_some() && part.role != role;
+        let is_apart = |part: &RequestPart| role.is_some() && part.role.is_some() && part.role != role;
         let on_worker = parts.iter().find(|part| part.worker == worker);
         on_worker
             .or_else(|| parts.iter().find(|part| part.pool == pool && !is_apart(part)))

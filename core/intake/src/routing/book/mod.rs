@@ -48,15 +48,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use hashbrown::HashMap;
 
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
-use radixscope_model::moment::Moment;
+use radixscope_model::micros::Micros;
 use radixscope_model::record::{Decision, DecisionSource, Progress};
 
 use ids::MAX_PARTS;
 pub(super) use join::CorrelationKey;
 pub(super) use length::{Length, credit};
 pub(super) use nearest::FOLLOWS_MS;
-pub(super) use part::Part;
-use part::Request;
+use part::JoinedRequest;
+pub(super) use part::RequestPart;
 pub(super) use resolve::{PartContext, contradiction, progress, resolve};
 pub(super) use slots::{
     Candidates, Completed, Computed, Dispatched, HeldBlocks, HitRate, LoggedChoice, LoggedCosts, LoggedInput,
@@ -70,7 +70,7 @@ type RequestIx = u64;
 #[derive(Default)]
 pub(super) struct Effects {
     /// Choices that the log's line of another time is about now.
-    pub(super) moved: Vec<(DecisionId, Moment)>,
+    pub(super) moved: Vec<(DecisionId, Micros)>,
     /// Parts whose steps or end were reported before them.
     pub(super) caught_up: Vec<DecisionId>,
 }
@@ -81,11 +81,11 @@ pub(super) struct RequestBook {
     last: u64,
     next: RequestIx,
     /// By place, which is the order in which they were received.
-    requests: BTreeMap<RequestIx, Request>,
+    requests: BTreeMap<RequestIx, JoinedRequest>,
     parts: HashMap<DecisionId, RequestIx>,
     by_request: HashMap<Box<str>, RequestIx>,
     by_http: HashMap<Box<str>, RequestIx>,
-    by_choice: HashMap<WorkerIx, BTreeSet<(Moment, DecisionId)>>,
+    by_choice: HashMap<WorkerIx, BTreeSet<(Micros, DecisionId)>>,
     due: BTreeSet<(Millis, RequestIx)>,
     /// Parts whose decision may differ from what the state has.
     changed: BTreeSet<DecisionId>,
@@ -160,24 +160,24 @@ impl RequestBook {
     }
 
     /// A part.
-    pub(super) fn part(&self, id: DecisionId) -> Option<&Part> {
+    pub(super) fn part(&self, id: DecisionId) -> Option<&RequestPart> {
         let request = self.requests.get(self.parts.get(&id)?)?;
         request.parts.iter().find(|part| part.id == id)
     }
 
     /// A part whose slots are about to be filled.
-    pub(super) fn change(&mut self, id: DecisionId) -> Option<&mut Part> {
+    pub(super) fn change(&mut self, id: DecisionId) -> Option<&mut RequestPart> {
         self.changed.insert(id);
         self.part_mut(id)
     }
 
-    fn part_mut(&mut self, id: DecisionId) -> Option<&mut Part> {
+    fn part_mut(&mut self, id: DecisionId) -> Option<&mut RequestPart> {
         let request = self.requests.get_mut(self.parts.get(&id)?)?;
         request.parts.iter_mut().find(|part| part.id == id)
     }
 
     /// Every part of the request of a part.
-    pub(super) fn siblings(&self, id: DecisionId) -> &[Part] {
+    pub(super) fn siblings(&self, id: DecisionId) -> &[RequestPart] {
         let request = self.parts.get(&id).and_then(|ix| self.requests.get(ix));
         request.map_or(&[][..], |request| request.parts.as_slice())
     }
@@ -204,7 +204,7 @@ impl RequestBook {
     }
 
     /// Parts that `is_meant` may have another decision than before.
-    pub(super) fn change_where(&mut self, is_meant: impl Fn(&Part) -> bool) {
+    pub(super) fn change_where(&mut self, is_meant: impl Fn(&RequestPart) -> bool) {
         let all = self.requests.values().flat_map(|request| &request.parts);
         self.changed.extend(all.filter(|part| is_meant(part)).map(|part| part.id));
     }
@@ -214,8 +214,14 @@ impl RequestBook {
         std::mem::take(&mut self.effects)
     }
 
-    fn new_part(&self, id: DecisionId, worker: WorkerIx, pool: PoolIx, source: DecisionSource) -> Part {
-        Part {
+    fn new_part(
+        &self,
+        id: DecisionId,
+        worker: WorkerIx,
+        pool: PoolIx,
+        source: DecisionSource,
+    ) -> RequestPart {
+        RequestPart {
             id,
             worker,
             pool,
@@ -225,14 +231,14 @@ impl RequestBook {
             prompt: None,
             computed_from: None,
             prompt_ms: Millis(0),
-            begun: Moment::default(),
+            begun: Micros::default(),
             marks: Vec::new(),
             is_query: false,
             paired: None,
         }
     }
 
-    fn add_part(&mut self, ix: RequestIx, mut part: Part) {
+    fn add_part(&mut self, ix: RequestIx, mut part: RequestPart) {
         let Some(request) = self.requests.get_mut(&ix) else { return };
         let mut is_late = request.completed.is_some();
         if let Some(at) = request.steps.iter().position(|(pool, _)| *pool == part.pool) {
@@ -251,7 +257,7 @@ impl RequestBook {
     }
 
     /// Removes a part from the choices of a worker, under the time at which they have it.
-    fn unindex(&mut self, id: DecisionId, (worker, begun): (WorkerIx, Moment)) {
+    fn unindex(&mut self, id: DecisionId, (worker, begun): (WorkerIx, Micros)) {
         if let Some(of_worker) = self.by_choice.get_mut(&worker) {
             of_worker.remove(&(begun, id));
             if of_worker.is_empty() {

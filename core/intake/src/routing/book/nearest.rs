@@ -3,9 +3,9 @@
 
 use super::join::{CorrelationKey, Mark};
 use super::slots::{ReportTime, Slots};
-use super::{Part, RequestBook};
+use super::{RequestBook, RequestPart};
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
-use radixscope_model::moment::Moment;
+use radixscope_model::micros::Micros;
 use radixscope_model::record::DecisionSource;
 
 /// Most by which the times of two reports of one choice differ. Both are the frontend's clock: what lies between is
@@ -53,9 +53,10 @@ impl RequestBook {
         request_id: &str,
         received_ms: Millis,
     ) -> Option<DecisionId> {
-        let (from, to) = (Moment::of(from), Moment::of(to).plus_ms(1).before());
-        let fits =
-            |part: &Part| !part.has_id() && part.marks.iter().any(|mark| (from..=to).contains(&mark.time.at));
+        let (from, to) = (Micros::of(from), Micros::of(to).plus_ms(1).before());
+        let fits = |part: &RequestPart| {
+            !part.has_id() && part.marks.iter().any(|mark| (from..=to).contains(&mark.time.at))
+        };
         let near = self.near(worker, from, to);
         let mut fitting = near.into_iter().filter(|&id| self.part(id).is_some_and(fits));
         let (only, None) = (fitting.next()?, fitting.next()) else { return None };
@@ -70,7 +71,7 @@ impl RequestBook {
     }
 
     /// Choices of a worker that began within a time, or so near to it that a report of theirs may lie in it.
-    fn near(&self, worker: WorkerIx, from: Moment, to: Moment) -> Vec<DecisionId> {
+    fn near(&self, worker: WorkerIx, from: Micros, to: Micros) -> Vec<DecisionId> {
         let Some(of_worker) = self.by_choice.get(&worker) else { return Vec::new() };
         let (from, to) = (from.minus_ms(WINDOW_MS), to.plus_ms(WINDOW_MS));
         of_worker.range((from, DecisionId(0))..=(to, DecisionId(u64::MAX))).map(|(_, id)| *id).collect()
@@ -86,7 +87,7 @@ impl RequestBook {
     }
 
     /// How near a report is to what other sources reported of a choice; `None`: it cannot be about it.
-    fn nearness(&self, part: &Part, key: &CorrelationKey<'_>) -> Option<u64> {
+    fn nearness(&self, part: &RequestPart, key: &CorrelationKey<'_>) -> Option<u64> {
         let others = || part.marks.iter().filter(|mark| mark.source != key.source);
         let agree = |a: Option<u64>, b: Option<u64>| a.is_none() || b.is_none() || a == b;
         let agrees = others().all(|mark| {
@@ -112,7 +113,7 @@ impl RequestBook {
             if let Some(part) = self.part_mut(found).filter(|part| part.mark(key.source).is_none()) {
                 part.marks.push(key.mark());
             }
-            self.settle_displaced(displaced);
+            self.rejoin_displaced(displaced);
         }
         Some(found)
     }
@@ -121,7 +122,7 @@ impl RequestBook {
     fn nearest(&self, key: &CorrelationKey<'_>) -> Option<(DecisionId, bool)> {
         let has_id = key.has_id();
         let is_later_line = key.is_later_line();
-        let mut best: Option<((u8, u64, Moment, DecisionId), DecisionId)> = None;
+        let mut best: Option<((u8, u64, Micros, DecisionId), DecisionId)> = None;
         let mut count = 0;
         for id in self.near(key.worker, key.time.at, key.time.at) {
             let Some(part) = self.part(id) else { continue };
@@ -198,7 +199,7 @@ impl RequestBook {
     }
 
     /// Joins reports anew that gave way to nearer ones.
-    fn settle_displaced(&mut self, mut displaced: Option<Displaced>) {
+    fn rejoin_displaced(&mut self, mut displaced: Option<Displaced>) {
         for _ in 0..MAX_MOVES {
             let Some(moved) = displaced.take() else { return };
             let key = moved.key();

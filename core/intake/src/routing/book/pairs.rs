@@ -1,9 +1,9 @@
 //! The two choices of a request where prefill and decode are apart.
 
 use super::slots::HitRate;
-use super::{Part, RequestBook};
+use super::{RequestBook, RequestPart};
 use radixscope_model::id::{DecisionId, PoolIx};
-use radixscope_model::moment::Moment;
+use radixscope_model::micros::Micros;
 
 /// Longest time from the choice of the prefill worker to that of the decode worker, by the router's clock: measured, some
 /// 5 ms where the prefill router does not wait for the prefill.
@@ -13,13 +13,13 @@ const MAX_UNPAIRED: usize = 256;
 
 impl RequestBook {
     /// The other choice for the request of a part: where prefill and decode are apart, a request has two.
-    pub(in crate::routing) fn other(&self, id: DecisionId) -> Option<&Part> {
+    pub(in crate::routing) fn other(&self, id: DecisionId) -> Option<&RequestPart> {
         let request = self.requests.get(self.parts.get(&id)?)?;
         let own = request.parts.iter().find(|part| part.id == id)?;
-        let has_chain = |part: &Part| part.slots.sequence.as_ref().map(|of| of.full_blocks.is_some());
+        let has_chain = |part: &RequestPart| part.slots.sequence.as_ref().map(|of| of.full_blocks.is_some());
         let others = || request.parts.iter().filter(|part| part.id != id);
         let completes =
-            |part: &&Part| matches!((has_chain(own), has_chain(part)), (Some(a), Some(b)) if a != b);
+            |part: &&RequestPart| matches!((has_chain(own), has_chain(part)), (Some(a), Some(b)) if a != b);
         others().find(completes).or_else(|| others().next()).or_else(|| self.part(own.paired?))
     }
 
@@ -65,7 +65,7 @@ impl RequestBook {
             let at = part.slots.hit_rate?.time.at;
             Some((at, part.id, is_decode(part.pool)?))
         });
-        let mut chosen: Vec<(Moment, DecisionId, bool)> = chosen.collect();
+        let mut chosen: Vec<(Micros, DecisionId, bool)> = chosen.collect();
         chosen.sort_unstable();
         for (_, id, is_decode) in chosen {
             self.pair(id, is_decode);

@@ -2,13 +2,13 @@
 
 use super::join::Mark;
 use super::slots::{Completed, PromptHashes, Slots, Steps};
-use crate::routing::reconstruct::Report;
+use crate::routing::reconstruct::RouterReport;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
-use radixscope_model::moment::Moment;
+use radixscope_model::micros::Micros;
 use radixscope_model::record::{DecisionSource, Role};
 
 /// A request in one pool: a decision.
-pub(in crate::routing) struct Part {
+pub(in crate::routing) struct RequestPart {
     pub(in crate::routing) id: DecisionId,
     pub(in crate::routing) worker: WorkerIx,
     pub(in crate::routing) pool: PoolIx,
@@ -20,18 +20,18 @@ pub(in crate::routing) struct Part {
     /// While costs may be computed from it.
     pub(in crate::routing) prompt: Option<PromptHashes>,
     /// What its costs were computed from.
-    pub(in crate::routing) computed_from: Option<Report>,
+    pub(in crate::routing) computed_from: Option<RouterReport>,
     /// When the prompt was received.
     pub(super) prompt_ms: Millis,
     /// Under which time its worker's choices have it.
-    pub(super) begun: Moment,
+    pub(super) begun: Micros,
     pub(super) marks: Vec<Mark>,
     pub(super) is_query: bool,
     /// The other choice for its request, if only their times show it.
     pub(super) paired: Option<DecisionId>,
 }
 
-impl Part {
+impl RequestPart {
     /// The source that reported it first.
     pub(in crate::routing) fn source(&self) -> DecisionSource {
         self.source
@@ -57,10 +57,10 @@ impl Part {
 }
 
 /// A request with its parts, in the order in which they were received.
-pub(super) struct Request {
+pub(super) struct JoinedRequest {
     pub(super) request_id: Option<Box<str>>,
     pub(super) http_ids: Vec<Box<str>>,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<RequestPart>,
     pub(super) completed: Option<Completed>,
     /// Steps in pools in which no choice is known.
     pub(super) steps: Vec<(PoolIx, Steps)>,

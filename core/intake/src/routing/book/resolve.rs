@@ -12,7 +12,7 @@
 use super::length::{Length, on_device};
 use super::slots::{Candidates, Completed, Computed, Sequence, Slots};
 use radixscope_model::id::{DecisionId, Millis, WorkerIx};
-use radixscope_model::moment::Moment;
+use radixscope_model::micros::Micros;
 use radixscope_model::record::{
     Candidate, Completeness, Decision, DecisionSource, NotReconstructed, Progress, same_cost,
 };
@@ -89,7 +89,7 @@ pub(in crate::routing) fn progress(slots: &Slots, context: &PartContext<'_>) -> 
     let freed_ms = slots.steps.freed.map(|(at, _)| at.millis());
     let routed = slots.routed;
     Progress {
-        first_token_ms: restored.first_token_ms.or(slots.steps.first_token.map(Moment::millis)),
+        first_token_ms: restored.first_token_ms.or(slots.steps.first_token.map(Micros::millis)),
         ended_ms: restored
             .ended_ms
             .or(freed_ms)

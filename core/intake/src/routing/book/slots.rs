@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_model::moment::Moment;
+use radixscope_model::micros::Micros;
 use radixscope_model::record::{
     Candidate, Decision, DecisionSource, DecisionSources, Ended, NotReconstructed, Outcome, PathEnd,
     Progress, RoutingMode,
@@ -15,7 +15,7 @@ use radixscope_state::requests::Prompt;
 /// When something happened, as its source reports it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::routing) struct ReportTime {
-    pub(in crate::routing) at: Moment,
+    pub(in crate::routing) at: Micros,
     /// The source reports no time (0.8): `at` is when it was received.
     pub(in crate::routing) is_received: bool,
 }
@@ -224,9 +224,9 @@ pub(in crate::routing) struct Trace {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(in crate::routing) struct Steps {
     /// First output token. Worker and router both report it: the earlier one counts.
-    pub(in crate::routing) first_token: Option<Moment>,
+    pub(in crate::routing) first_token: Option<Micros>,
     /// Its end, and the worker that it was on.
-    pub(in crate::routing) freed: Option<(Moment, WorkerIx)>,
+    pub(in crate::routing) freed: Option<(Micros, WorkerIx)>,
 }
 
 impl Steps {

@@ -16,7 +16,7 @@ const NOW: Millis = Millis(0);
 fn key(source: DecisionSource, at_ms: u64) -> CorrelationKey<'static> {
     CorrelationKey {
         source,
-        time: ReportTime { at: Moment::of(Millis(at_ms)), is_received: false },
+        time: ReportTime { at: Micros::of(Millis(at_ms)), is_received: false },
         is_query: false,
         worker: WorkerIx(0),
         pool: PoolIx(0),
@@ -54,7 +54,7 @@ fn report(book: &mut RequestBook, key: &CorrelationKey<'_>) -> DecisionId {
 
 fn sequence(at_ms: u64) -> Sequence {
     Sequence {
-        time: ReportTime { at: Moment::of(Millis(at_ms)), is_received: false },
+        time: ReportTime { at: Micros::of(Millis(at_ms)), is_received: false },
         router: Some(9),
         adapter: None,
         full_blocks: None,
@@ -247,7 +247,7 @@ fn of_several_unidentified_choices_of_a_worker_the_first_is_named_first() {
 #[test]
 fn steps_and_ends_wait_for_their_choice_but_not_for_ever() {
     let mut book = RequestBook::default();
-    let (at, worker) = (|ms| Moment::of(Millis(ms)), (WorkerIx(0), PoolIx(0)));
+    let (at, worker) = (|ms| Micros::of(Millis(ms)), (WorkerIx(0), PoolIx(0)));
     let first_token = |ms| Steps { first_token: Some(at(ms)), ..Steps::default() };
     assert_eq!(book.step("a", worker, first_token(7), NOW), None);
     assert_eq!(
@@ -262,13 +262,13 @@ fn steps_and_ends_wait_for_their_choice_but_not_for_ever() {
     assert_eq!(book.take_effects().caught_up, [a]);
     assert!(book.complete(("b", None), completed(Some(8)), NOW).is_empty());
     assert!(
-        book.expire(Millis(HOLD_MS), Moment::of(Millis(HOLD_MS + 900)), |_| false).is_empty(),
+        book.expire(Millis(HOLD_MS), Micros::of(Millis(HOLD_MS + 900)), |_| false).is_empty(),
         "it may still come"
     );
-    let ends = book.expire(Millis(HOLD_MS + 2_001), Moment::of(Millis(HOLD_MS + 2_001)), |_| false);
+    let ends = book.expire(Millis(HOLD_MS + 2_001), Micros::of(Millis(HOLD_MS + 2_001)), |_| false);
     assert_eq!(ends, [completed(Some(8))]);
     book.step("c", worker, first_token(5), NOW);
-    book.expire(Millis(2 * FORGET_MS), Moment::of(Millis(2 * FORGET_MS)), |_| false);
+    book.expire(Millis(2 * FORGET_MS), Micros::of(Millis(2 * FORGET_MS)), |_| false);
     assert_eq!(book.requests.len(), 1, "that of the choice");
 }
 
@@ -378,7 +378,7 @@ fn context(completed: Option<&Completed>) -> PartContext<'_> {
 }
 
 fn time(ms: u64) -> ReportTime {
-    ReportTime { at: Moment::of(Millis(ms)), is_received: false }
+    ReportTime { at: Micros::of(Millis(ms)), is_received: false }
 }
 
 fn candidate(overlap_blocks: u32, cost: f64) -> Candidate {
@@ -589,8 +589,8 @@ fn the_progress_of_a_request_is_that_of_the_router_before_that_of_its_end() {
     let (done, steps) = (
         completed(Some(8)),
         Steps {
-            first_token: Some(Moment::of(Millis(140))),
-            freed: Some((Moment::of(Millis(880)), WorkerIx(0))),
+            first_token: Some(Micros::of(Millis(140))),
+            freed: Some((Micros::of(Millis(880)), WorkerIx(0))),
         },
     );
     let routed = Routed { ended_ms: Millis(890), outcome: Outcome::Cancelled, cached_blocks: None };

@@ -31,7 +31,7 @@ pub struct Prefix {
 }
 
 impl Tree {
-    /// The sums of a block, as of the last settling; `None` without a forest, or where the way from the top to the block
+    /// The sums of a block, as of the last update; `None` without a forest, or where the way from the top to the block
     /// is not known. Walks within the chain.
     pub fn prefix(&self, node: NodeId) -> Option<Prefix> {
         let forest = self.forest()?;

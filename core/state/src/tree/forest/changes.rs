@@ -1,18 +1,18 @@
-//! What the last settling brought and took, as boxes: for who shows it.
+//! What the last update added and removed, as boxes.
 //!
 //! What appeared is known once all has its place: each chain counts the blocks at its end that are new. What goes is
-//! noted when it goes, with its place as of the settling before; chains that split or merge meanwhile take that place
+//! noted when it goes, with its place as of the update before; chains that split or merge meanwhile take that place
 //! along.
 
 use std::cmp::Reverse;
 
-use super::grow::Ground;
+use super::apply::TreeNodes;
 use super::{ChainId, Forest, Holder};
 use crate::tree::Tree;
 
 /// Most changes listed of one update: more could not be distinguished.
 pub const MAX_CHANGES: usize = 256;
-/// Most boxes noted as gone between two settlings; of more, only the largest are kept.
+/// Most boxes noted as removed between two updates; of more, only the largest are kept.
 const MAX_NOTED: usize = 16 * MAX_CHANGES;
 
 /// Which way a change went.
@@ -21,13 +21,13 @@ pub enum ChangeKind {
     /// Blocks that were not in the tree before.
     Appeared,
     /// Blocks that are not in the tree any more.
-    Gone,
+    Removed,
 }
 
 /// Blocks of one chain that appeared or went together.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Change {
-    /// Left edge in units: of the new arrangement for what appeared, of the one before for what is gone.
+    /// Left edge in units: of the new arrangement for what appeared, of the one before for what was removed.
     pub x0: f64,
     /// Width in units, likewise.
     pub width: f64,
@@ -55,12 +55,12 @@ fn keep_largest(all: &mut Vec<Found>) {
 }
 
 #[derive(Clone, Default)]
-pub(super) struct Changes {
-    is_kept: bool,
-    /// The next settling tells nothing: it arranges anew.
+pub(super) struct ForestChanges {
+    is_enabled: bool,
+    /// The next update lists nothing: it arranges anew.
     is_skipped: bool,
     latest: Vec<Change>,
-    gone: Vec<Found>,
+    removed: Vec<Found>,
     /// By chain, as far as needed.
     notes: Vec<Note>,
     /// Chains with a note that says something.
@@ -72,21 +72,21 @@ type Found = (Option<ChainId>, Change);
 
 const NONE: u32 = u32::MAX;
 
-/// What is remembered of a chain until the next settling.
+/// What is remembered of a chain until the next update.
 #[derive(Clone, Copy)]
 struct Note {
-    /// Left edge as of the settling before, if the chain split or merged since.
+    /// Left edge as of the update before, if the chain split or merged since.
     edge: u32,
-    /// Its latest entry in `gone`.
-    gone: u32,
+    /// Its latest entry in `removed`.
+    removed: u32,
 }
 
-const NO_NOTE: Note = Note { edge: NONE, gone: NONE };
+const NO_NOTE: Note = Note { edge: NONE, removed: NONE };
 
-impl Changes {
+impl ForestChanges {
     pub(super) fn keep(&mut self, keep: bool) {
-        if self.is_kept != keep {
-            *self = Self { is_kept: keep, ..Self::default() };
+        if self.is_enabled != keep {
+            *self = Self { is_enabled: keep, ..Self::default() };
         }
     }
 
@@ -94,14 +94,14 @@ impl Changes {
         self.is_skipped = true;
     }
 
-    /// A settling begins.
+    /// An update begins.
     pub(super) fn begin(&mut self) {
         self.latest.clear();
     }
 
-    /// Forgets what was noted since the last settling.
+    /// Forgets what was noted since the last update.
     fn forget(&mut self) {
-        self.gone.clear();
+        self.removed.clear();
         for id in self.noted.drain(..) {
             self.notes[id.at()] = NO_NOTE;
         }
@@ -116,18 +116,18 @@ impl Changes {
             self.notes.resize(id.at() + 1, NO_NOTE);
         }
         let note = &mut self.notes[id.at()];
-        if (note.edge, note.gone) == (NONE, NONE) {
+        if (note.edge, note.removed) == (NONE, NONE) {
             self.noted.push(id);
         }
         note
     }
 
-    /// The block at `position` of a chain has gone.
-    fn note_gone(&mut self, id: ChainId, position: u32, x0: u32, width: u32, holder: Holder) {
+    /// The block at `position` of a chain was removed.
+    fn note_removed(&mut self, id: ChainId, position: u32, x0: u32, width: u32, holder: Holder) {
         let (x0, width) = (f64::from(x0), f64::from(width));
         // The one noted last is asked too: a chain goes from its end, but what was one may be several by then.
-        for latest in [self.note_mut(id).gone as usize, self.gone.len().wrapping_sub(1)] {
-            if let Some((_, change)) = self.gone.get_mut(latest)
+        for latest in [self.note_mut(id).removed as usize, self.removed.len().wrapping_sub(1)] {
+            if let Some((_, change)) = self.removed.get_mut(latest)
                 && (change.x0, change.width, change.top) == (x0, width, position + 1)
             {
                 change.top = position;
@@ -135,36 +135,36 @@ impl Changes {
                 return;
             }
         }
-        if self.gone.len() >= MAX_NOTED {
-            keep_largest(&mut self.gone);
+        if self.removed.len() >= MAX_NOTED {
+            keep_largest(&mut self.removed);
             for id in &self.noted {
-                self.notes[id.at()].gone = NONE;
+                self.notes[id.at()].removed = NONE;
             }
         }
-        self.note_mut(id).gone = self.gone.len() as u32;
+        self.note_mut(id).removed = self.removed.len() as u32;
         let change =
-            Change { x0, width, top: position, bottom: position + 1, kind: ChangeKind::Gone, holder };
-        self.gone.push((None, change));
+            Change { x0, width, top: position, bottom: position + 1, kind: ChangeKind::Removed, holder };
+        self.removed.push((None, change));
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
         self.latest.capacity() * size_of::<Change>()
-            + self.gone.capacity() * size_of::<Found>()
+            + self.removed.capacity() * size_of::<Found>()
             + self.notes.capacity() * size_of::<Note>()
             + self.noted.capacity() * size_of::<ChainId>()
     }
 }
 
 impl Forest {
-    /// What the last settling brought and took, the largest first, at most [`MAX_CHANGES`]. Empty unless asked for, see
+    /// What the last update added and removed, the largest first, at most [`MAX_CHANGES`]. Empty unless asked for, see
     /// [`Tree::keep_forest_changes`], and after planting or arranging anew. Blocks that only changed owners are not in
-    /// it, nor are those that came and went between two settlings.
+    /// it, nor are those that came and went between two updates.
     pub fn changes(&self) -> &[Change] {
         &self.changes.latest
     }
 
-    /// Left edge, in the arrangement of the settling before while the tree changes. Notes that of all on the way, so that
-    /// no way is gone twice, however deep.
+    /// Left edge, in the arrangement of the update before while the tree changes. Notes that of all on the way, so that
+    /// no way is walked twice, however deep.
     fn left_noted(&mut self, id: ChainId) -> u32 {
         let mut left = 0;
         let mut way = Vec::new();
@@ -183,19 +183,19 @@ impl Forest {
     }
 
     /// The last block of a chain is about to go.
-    pub(super) fn note_gone(&mut self, ground: Ground<'_>, id: ChainId) {
-        if !self.changes.is_kept || self.chain(id).new > 0 {
+    pub(super) fn note_removed(&mut self, nodes: TreeNodes<'_>, id: ChainId) {
+        if !self.changes.is_enabled || self.chain(id).new > 0 {
             return;
         }
         let x0 = self.left_noted(id);
         let chain = &self.chains[id.at()];
-        let holder = Holder::of(ground.set(chain.owners));
-        self.changes.note_gone(id, chain.end() - 1, x0, chain.width, holder);
+        let holder = Holder::of(nodes.set(chain.owners));
+        self.changes.note_removed(id, chain.end() - 1, x0, chain.width, holder);
     }
 
     /// A chain is about to be parted.
     pub(super) fn note_split(&mut self, id: ChainId) {
-        if self.changes.is_kept {
+        if self.changes.is_enabled {
             self.left_noted(id);
         }
     }
@@ -209,7 +209,7 @@ impl Forest {
 
     /// `upper` and `lower` are about to become `one` of them.
     pub(super) fn note_merge(&mut self, upper: ChainId, lower: ChainId, one: ChainId) {
-        if !self.changes.is_kept {
+        if !self.changes.is_enabled {
             return;
         }
         // What goes first is the end, and what hangs below is placed by the lower one.
@@ -221,9 +221,9 @@ impl Forest {
     }
 
     /// Tells what appeared, now that it has its place, and what went.
-    pub(super) fn record_changes(&mut self, ground: Ground<'_>, stale: &[ChainId]) {
-        if self.changes.is_kept && !self.changes.is_skipped {
-            let mut all = std::mem::take(&mut self.changes.gone);
+    pub(super) fn record_changes(&mut self, nodes: TreeNodes<'_>, stale: &[ChainId]) {
+        if self.changes.is_enabled && !self.changes.is_skipped {
+            let mut all = std::mem::take(&mut self.changes.removed);
             let appeared = stale.iter().map(|&id| (id, self.chain(id)));
             all.extend(appeared.filter(|(_, chain)| !chain.is_dead() && chain.new > 0).map(|(id, chain)| {
                 let change = Change {
@@ -232,7 +232,7 @@ impl Forest {
                     top: chain.end() - chain.new,
                     bottom: chain.end(),
                     kind: ChangeKind::Appeared,
-                    holder: Holder::of(ground.set(chain.owners)),
+                    holder: Holder::of(nodes.set(chain.owners)),
                 };
                 (Some(id), change)
             }));
@@ -252,7 +252,7 @@ impl Forest {
 }
 
 impl Tree {
-    /// Whether settling is to tell what appeared and what went, see [`Forest::changes`]. Off at first: nothing is
+    /// Whether updates list what appeared and what went, see [`Forest::changes`]. Off at first: nothing is
     /// collected then. Does nothing without a forest.
     pub fn keep_forest_changes(&mut self, keep: bool) {
         if let Some(forest) = &mut self.forest {

@@ -5,10 +5,10 @@
 //! subtree has units, wherever it stands, so that widths compare; its children stand side by side from its left edge,
 //! and what they leave free at the right are the chain's own units.
 //!
-//! The tree tells of every change (`grow`); that touches one or two chains. [`Tree::update_forest`] then sums up and
+//! The tree tells of every change (`apply`); that touches one or two chains. [`Tree::update_forest`] then sums up and
 //! orders what changed and the way from there to the top. [`Forest::visit`] goes through what a window shows and
 //! nothing else. Knows nothing of pixels, colours or zoom. A tree keeps a forest only if asked to, see
-//! [`Tree::grow_forest`]: the server does not.
+//! [`Tree::build_forest`]: the server does not.
 //!
 //! # How it works
 //!
@@ -16,27 +16,27 @@
 //! for each run of blocks with one child each and the same owners, up to 16,384 blocks, so that a million blocks of
 //! conversations are some fifteen thousand boxes. A chain has sums over its subtree (held and shared blocks, copies,
 //! hits, depth, holder, workers, latest touch) and its children in order. The tree tells of every change by a hook;
-//! that changes one or two chains and marks them. Settling then sums up the marked ones and what is above them,
+//! that changes one or two chains and marks them. An update then sums up the marked ones and what is above them,
 //! children first, and nothing else: a layout made anew for every frame would cost what the tree is large, this costs
-//! what has changed. Nothing has to settle for the sums of the tree itself, but dead chains are used again only then;
+//! what has changed. Nothing has to be updated for the sums of the tree itself, but dead chains are used again only then;
 //! `Tree::forest_backlog` says how many wait.
 //!
 //! Places are counted in whole units, blocks or hits, from the left edge of the chain above. A change moves no
-//! descendant, widths compare over the whole picture, and no sum of fractions drifts. Where a family has more than 96
-//! children it is cut into groups of at most 32 neighbours, each with its own sums: settling makes the groups anew in
-//! which something changed, and a look at a family of a million leaves passes over those that fall into one column of
+//! descendant, widths compare over the whole picture, and no sum of fractions drifts. Where a chain has more than 96
+//! children it is cut into groups of at most 32 neighbours, each with its own sums: an update rebuilds the groups in
+//! which something changed, and a visit of a million sibling leaves passes over those that fall into one column of
 //! pixels as a whole. A hit is counted into the chain where it ended; that count is made anew when hits or their
 //! chains moved, or the window's beginning did, by the second. What appeared and what went is reported on request, the
-//! 256 largest boxes of a settling, with the place of what went as it was before.
+//! 256 largest boxes of an update, with the place of what went as it was before.
 
+mod apply;
 mod block;
 mod changes;
-mod family;
-mod grow;
 mod rank;
 mod region;
 mod rows;
-mod settle;
+mod siblings;
+mod update;
 mod visit;
 
 #[cfg(test)]
@@ -48,15 +48,15 @@ use super::owners::{OwnerSet, SetId};
 use super::{NodeId, Tree};
 use radixscope_model::id::Slot;
 
-use changes::Changes;
-use family::{Family, Marks};
+use changes::ForestChanges;
+use siblings::{Marks, Siblings};
 
+pub(in crate::tree) use apply::TreeNodes;
 pub use block::Prefix;
 pub use changes::{Change, ChangeKind, MAX_CHANGES};
-pub(in crate::tree) use grow::Ground;
 pub use region::Region;
 pub use rows::{Row, RowOrder};
-pub use visit::{Run, Seen, Sliver, Window};
+pub use visit::{NarrowBoxes, Sliver, VisibleBox, Window};
 
 /// In which order siblings stand, left to right.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -178,7 +178,7 @@ pub struct Chain {
     /// Router's hash of the first block, by which siblings are ordered.
     tokens: u64,
     parent: ChainId,
-    /// Units of the siblings to the left, of those in the same group where the family has groups.
+    /// Units of the siblings to the left, of those in the same group where the siblings are in groups.
     before: u32,
     /// Units of this box.
     width: u32,
@@ -187,13 +187,13 @@ pub struct Chain {
     own_hits: u32,
     /// Latest touch of a block of the chain itself.
     own_touched: u32,
-    /// Of its last blocks, how many are new since the last settling. Nothing old ever comes to hang below them.
+    /// Of its last blocks, how many are new since the last update. Nothing old ever comes to hang below them.
     new: u32,
-    /// While settling: children whose sums are to be made first.
+    /// During an update: children whose sums are to be made first.
     pending: u32,
-    /// Over the chain and everything below, as of the last settling.
+    /// Over the chain and everything below, as of the last update.
     pub sums: Sums,
-    family: Family,
+    siblings: Siblings,
 }
 
 impl Chain {
@@ -228,7 +228,7 @@ pub struct Forest {
     dead: Vec<ChainId>,
     /// By node: the chain it is in.
     of_node: Vec<ChainId>,
-    top: Family,
+    top: Siblings,
     /// Sums over everything.
     sums: Sums,
     width: u32,
@@ -245,7 +245,7 @@ pub struct Forest {
     requests: u32,
     /// The latest time that the tree was given.
     now: u32,
-    changes: Changes,
+    changes: ForestChanges,
     revision: u64,
 }
 
@@ -256,7 +256,7 @@ impl Forest {
             free: Vec::new(),
             dead: Vec::new(),
             of_node: Vec::new(),
-            top: Family::default(),
+            top: Siblings::default(),
             sums: Sums::default(),
             width: 0,
             arrangement,
@@ -268,7 +268,7 @@ impl Forest {
             hits_since: 0,
             requests: 0,
             now: 0,
-            changes: Changes::default(),
+            changes: ForestChanges::default(),
             revision: 0,
         }
     }
@@ -276,12 +276,12 @@ impl Forest {
     /// The forest of a tree as it is, arranged like this. Linear in the tree.
     pub fn of(tree: &Tree, arrangement: Arrangement) -> Self {
         let mut forest = Self::new(arrangement);
-        forest.plant(tree);
-        forest.settle(tree);
+        forest.build(tree);
+        forest.update(tree);
         forest
     }
 
-    /// Rises whenever settling changed something. No two forests have the same, but for copies that did not change since:
+    /// Rises whenever an update changed something. No two forests have the same, but for copies that did not change since:
     /// what was drawn of one is never taken for another's, whose boxes have other addresses.
     pub fn revision(&self) -> u64 {
         self.revision
@@ -321,11 +321,11 @@ impl Forest {
 
     /// Chains below one, or those at the top, from left to right.
     pub fn children(&self, parent: Option<ChainId>) -> &[ChainId] {
-        &self.family(parent).ids
+        &self.siblings(parent).ids
     }
 
-    fn family(&self, parent: Option<ChainId>) -> &Family {
-        parent.map_or(&self.top, |id| &self.chains[id.at()].family)
+    fn siblings(&self, parent: Option<ChainId>) -> &Siblings {
+        parent.map_or(&self.top, |id| &self.chains[id.at()].siblings)
     }
 
     /// The chain that a block is in; `None` for unattached ones.
@@ -341,7 +341,7 @@ impl Forest {
     /// Units of the siblings to the left.
     fn before(&self, id: ChainId) -> u32 {
         let chain = self.chain(id);
-        chain.before + self.family(chain.parent()).group_before(chain, self.arrangement.order)
+        chain.before + self.siblings(chain.parent()).group_before(chain, self.arrangement.order)
     }
 
     /// The chain and those above it, upward.
@@ -368,7 +368,7 @@ impl Forest {
 
     /// The child of `parent` over `x` units from its left edge; with `None` the box at the top.
     pub fn child_at(&self, parent: Option<ChainId>, x: f64) -> Option<ChainId> {
-        let (ids, before) = self.family(parent).near(x);
+        let (ids, before) = self.siblings(parent).near(x);
         let behind = ids.partition_point(|&id| f64::from(before + self.chain(id).before) <= x);
         // Boxes without width stand behind all others, so the last that begins left of `x` is the only one it can be.
         let found = *ids.get(behind.checked_sub(1)?)?;
@@ -378,9 +378,9 @@ impl Forest {
 
     /// Bytes of heap in use.
     pub fn heap_bytes(&self) -> usize {
-        let families: usize = self.chains.iter().map(|chain| chain.family.heap_bytes()).sum();
+        let child_index: usize = self.chains.iter().map(|chain| chain.siblings.heap_bytes()).sum();
         self.chains.capacity() * size_of::<Chain>()
-            + families
+            + child_index
             + self.top.heap_bytes()
             + (self.of_node.capacity() + self.free.capacity() + self.dead.capacity()) * size_of::<ChainId>()
             + (self.stale.capacity() + self.hot.capacity()) * size_of::<ChainId>()
@@ -391,7 +391,7 @@ impl Forest {
 
 impl Tree {
     /// Keeps a forest from now on, arranged like this. One that is kept already is arranged anew.
-    pub fn grow_forest(&mut self, arrangement: Arrangement) {
+    pub fn build_forest(&mut self, arrangement: Arrangement) {
         if let Some(forest) = &mut self.forest {
             forest.arrange(arrangement);
             return;
@@ -412,13 +412,13 @@ impl Tree {
     /// Brings sums and orders up to date with all that changed. Without a forest it does nothing.
     pub fn update_forest(&mut self) {
         if let Some(mut forest) = self.forest.take() {
-            forest.settle(self);
+            forest.update(self);
             self.forest = Some(forest);
         }
     }
 
-    /// What waits for the next settling: chains to sum up and dead ones, whose memory is used again after it. Grows for
-    /// until the next update; a caller that only folds, such as a page in a hidden tab, should settle when it is some ten
+    /// What waits for the next update: chains to sum up and dead ones, whose memory is used again after it. Grows
+    /// until the next update; a caller that only folds, such as a page in a hidden tab, should update it when it is some ten
     /// thousands. 0 without a forest.
     pub fn forest_backlog(&self) -> usize {
         self.forest.as_ref().map_or(0, |forest| forest.stale.len() + forest.dead.len())

@@ -15,7 +15,7 @@ enum Op {
     Remove { worker: u16, token: u64 },
     Hit { token: u64 },
     Clear { worker: u16 },
-    Settle,
+    UpdateForest,
 }
 
 const TOKENS: std::ops::Range<u64> = 1..40;
@@ -28,12 +28,12 @@ fn deep() -> impl Strategy<Value = Vec<Op>> {
         6 => (0u16..3, TOKENS).prop_map(|(worker, token)| Op::Remove { worker, token }),
         3 => TOKENS.prop_map(|token| Op::Hit { token }),
         1 => (0u16..3).prop_map(|worker| Op::Clear { worker }),
-        2 => Just(Op::Settle),
+        2 => Just(Op::UpdateForest),
     ];
     proptest::collection::vec(op, 1..80)
 }
 
-/// Trees of many short prompts: families wide enough for groups.
+/// Trees of many short prompts: sets of siblings wide enough for groups.
 fn broad() -> impl Strategy<Value = Vec<Op>> {
     let prompt = (0u16..3, 1u64..200, 1u64..4).prop_map(|(worker, token, len)| Op::Store {
         worker,
@@ -44,7 +44,7 @@ fn broad() -> impl Strategy<Value = Vec<Op>> {
         12 => prompt,
         3 => (0u16..3, 1u64..600).prop_map(|(worker, token)| Op::Remove { worker, token }),
         3 => (1u64..600).prop_map(|token| Op::Hit { token }),
-        2 => Just(Op::Settle),
+        2 => Just(Op::UpdateForest),
     ];
     proptest::collection::vec(op, 1..200)
 }
@@ -82,13 +82,13 @@ fn apply(tree: &mut Tree, i: usize, op: Op) {
         Op::Clear { worker } => {
             tree.clear(w(worker));
         }
-        Op::Settle => tree.update_forest(),
+        Op::UpdateForest => tree.update_forest(),
     }
 }
 
-fn grown(arrangement: Arrangement, ops: Vec<Op>, limit: u32) -> Tree {
+fn with_forest(arrangement: Arrangement, ops: Vec<Op>, limit: u32) -> Tree {
     let mut tree = Tree::with_limit(limit);
-    tree.grow_forest(arrangement);
+    tree.build_forest(arrangement);
     ops.into_iter().enumerate().for_each(|(i, op)| apply(&mut tree, i, op));
     tree.update_forest();
     tree
@@ -96,7 +96,7 @@ fn grown(arrangement: Arrangement, ops: Vec<Op>, limit: u32) -> Tree {
 
 /// Sums over a subtree, made from the tree block by block.
 fn naive(tree: &Tree, from: NodeId, depth: u32) -> Sums {
-    let since = tree.forest().expect("grown").hits_since();
+    let since = tree.forest().expect("built").hits_since();
     let mut sums = Sums::default();
     for step in tree.walk(from) {
         if let Step::Enter { node, depth: below } = step {
@@ -134,7 +134,7 @@ fn layout(forest: &Forest) -> Vec<(ChainId, f64)> {
 }
 
 /// What [`Forest::visit`] is to meet, in any order: each box looked at on its own.
-fn visited(forest: &Forest, window: &Window) -> Vec<Seen> {
+fn visited(forest: &Forest, window: &Window) -> Vec<VisibleBox> {
     let least = window.units_per_column();
     let mut seen = Vec::new();
     let mut todo = vec![(None, 0.0)];
@@ -154,7 +154,7 @@ fn visited(forest: &Forest, window: &Window) -> Vec<Seen> {
             }
             runs.push(Vec::new());
             if f64::from(chain.sums.bottom) > window.top {
-                seen.push(Seen::Chain { id, x0 });
+                seen.push(VisibleBox::Chain { id, x0 });
                 todo.push((Some(id), x0));
             }
         }
@@ -169,15 +169,24 @@ fn visited(forest: &Forest, window: &Window) -> Vec<Seen> {
                 let Sums { bottom, holder, workers, touched, hits, .. } = sum(some);
                 let column = column(some[0].1);
                 if f64::from(bottom) > window.top {
-                    seen.push(Seen::Sliver(Sliver { column, top, bottom, holder, workers, touched, hits }));
+                    seen.push(VisibleBox::Sliver(Sliver {
+                        column,
+                        top,
+                        bottom,
+                        holder,
+                        workers,
+                        touched,
+                        hits,
+                    }));
                 }
             }
             let Sums { bottom, holder, workers, hits, chains, blocks, .. } = sum(run);
             let ((first, x0), last) = (run[0], run[run.len() - 1]);
             let x1 = last.1 + f64::from(forest.chain(last.0).width());
             if f64::from(bottom) > window.top {
-                let run = Run { x0, x1, top, bottom, parent, first, chains, blocks, hits, holder, workers };
-                seen.push(Seen::Run(run));
+                let run =
+                    NarrowBoxes { x0, x1, top, bottom, parent, first, chains, blocks, hits, holder, workers };
+                seen.push(VisibleBox::NarrowBoxes(run));
             }
         }
     }
@@ -209,9 +218,9 @@ fn ranked(forest: &Forest, most: usize, of: impl Fn(&Sums) -> u32) -> Vec<ChainI
 
 proptest! {
     #[test]
-    fn a_forest_that_grew_equals_one_planted_anew(ops in ops(), limit in limit(), arrangement in arrangement()) {
-        let mut tree = grown(arrangement, ops, limit);
-        let forest = tree.forest().expect("grown");
+    fn an_updated_forest_equals_one_built_anew(ops in ops(), limit in limit(), arrangement in arrangement()) {
+        let mut tree = with_forest(arrangement, ops, limit);
+        let forest = tree.forest().expect("built");
         for at in tree.arena.ids().skip(1) {
             let node = &tree.arena[at];
             let is_in = !node.is_free() && !node.is_unattached();
@@ -229,14 +238,14 @@ proptest! {
                 }
             }
         }
-        let (kept, since, now) = (shapes(&tree), forest.hits_since(), forest.now);
+        let (retained, since, now) = (shapes(&tree), forest.hits_since(), forest.now);
         tree.drop_forest();
-        tree.grow_forest(arrangement);
-        // The time that was given may have been that of blocks that are gone.
+        tree.build_forest(arrangement);
+        // The time that was given may have been that of blocks that were removed.
         tree.expire_hits(now);
         tree.update_forest();
-        prop_assert_eq!(since, tree.forest().expect("grown").hits_since());
-        prop_assert_eq!(kept, shapes(&tree));
+        prop_assert_eq!(since, tree.forest().expect("built").hits_since());
+        prop_assert_eq!(retained, shapes(&tree));
     }
 
     #[test]
@@ -245,8 +254,8 @@ proptest! {
         arrangement in arrangement(),
         points in proptest::collection::vec((0.0..60f64, 0.0..30f64), 20),
     ) {
-        let tree = grown(arrangement, ops, 1000);
-        let forest = tree.forest().expect("grown");
+        let tree = with_forest(arrangement, ops, 1000);
+        let forest = tree.forest().expect("built");
         let boxes = layout(forest);
         prop_assert_eq!(boxes.len(), forest.sums().chains as usize);
         let heavy = arrangement.order == Order::LeftHeavy;
@@ -278,8 +287,8 @@ proptest! {
         (x0, wide) in (0.0..0.8f64, 0.01..1.1f64),
         (top, high) in (0.0..10f64, 0.1..30f64),
     ) {
-        let tree = grown(arrangement, ops, 1000);
-        let forest = tree.forest().expect("grown");
+        let tree = with_forest(arrangement, ops, 1000);
+        let forest = tree.forest().expect("built");
         let all = f64::from(forest.width());
         for (x0, wide, top, high) in [(x0, wide, top, high), (0.0, 1.0, 0.0, 100.0)] {
             let window = Window { x0: x0 * all, x1: (x0 + wide) * all, top, bottom: top + high, columns };
@@ -294,31 +303,31 @@ proptest! {
 
     #[test]
     fn the_listed_prefixes_are_the_best(ops in ops(), arrangement in arrangement(), most in 0usize..12) {
-        let tree = grown(arrangement, ops, 1000);
-        let forest = tree.forest().expect("grown");
+        let tree = with_forest(arrangement, ops, 1000);
+        let forest = tree.forest().expect("built");
         prop_assert_eq!(forest.largest(most), ranked(forest, most, |sums| sums.blocks));
         prop_assert_eq!(forest.hottest(most), ranked(forest, most, |sums| sums.hits));
     }
 
     #[test]
-    fn what_appeared_less_what_is_gone_is_the_difference(ops in ops(), limit in limit()) {
+    fn what_appeared_less_what_was_removed_is_the_difference(ops in ops(), limit in limit()) {
         let mut tree = Tree::with_limit(limit);
-        tree.grow_forest(Arrangement::default());
+        tree.build_forest(Arrangement::default());
         tree.keep_forest_changes(true);
         let (mut before, mut width) = (0, 0.0);
-        for (i, op) in ops.into_iter().chain([Op::Settle]).enumerate() {
-            let settles = matches!(op, Op::Settle);
+        for (i, op) in ops.into_iter().chain([Op::UpdateForest]).enumerate() {
+            let updates_forest = matches!(op, Op::UpdateForest);
             apply(&mut tree, i, op);
-            if !settles {
+            if !updates_forest {
                 continue;
             }
-            let forest = tree.forest().expect("grown");
+            let forest = tree.forest().expect("built");
             let boxes = layout(forest);
             let mut difference = 0;
             for change in forest.changes() {
                 let blocks = i64::from(change.bottom) - i64::from(change.top);
                 prop_assert!(blocks > 0);
-                if change.kind == ChangeKind::Gone {
+                if change.kind == ChangeKind::Removed {
                     difference -= blocks;
                     prop_assert!(change.x0 + change.width <= width);
                     continue;

@@ -46,7 +46,7 @@ impl Forest {
         listed
     }
 
-    /// Adds those of a family that can be listed. Only one of them can nearly equal the one above and be passed over, so
+    /// Adds those of some siblings that can be listed. Only one of them can nearly equal the one above and be passed over, so
     /// one more than `most` are enough.
     fn best_of(
         &self,
@@ -56,23 +56,23 @@ impl Forest {
         of: &impl Fn(&Sums) -> u32,
         next: &mut BinaryHeap<Entry>,
     ) {
-        let family = self.family(parent);
+        let siblings = self.siblings(parent);
         let entry = |&id: &ChainId| {
             let chain = self.chain(id);
             Entry { size: of(&chain.sums), tokens: Reverse(chain.tokens), id, above }
         };
-        if family.groups().is_empty() {
-            next.extend(family.ids.iter().map(entry));
+        if siblings.groups().is_empty() {
+            next.extend(siblings.ids.iter().map(entry));
             return;
         }
         let mut best: BinaryHeap<Reverse<Entry>> = BinaryHeap::new();
-        for group in family.groups() {
+        for group in siblings.groups() {
             let is_full = best.len() > most;
             // No member has more than all of them together.
             if is_full && best.peek().is_some_and(|least| of(&group.sums) < least.0.size) {
                 continue;
             }
-            for entry in family.members(group).iter().map(entry) {
+            for entry in siblings.members(group).iter().map(entry) {
                 if best.len() <= most {
                     best.push(Reverse(entry));
                 } else if best.peek().is_some_and(|least| least.0 < entry) {

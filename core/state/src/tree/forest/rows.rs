@@ -37,7 +37,7 @@ impl Forest {
     pub fn rows(&self, order: RowOrder, most: usize, is_open: impl Fn(&Chain) -> bool) -> Vec<Row> {
         let mut rows = Vec::new();
         let mut todo: Vec<Row> = Vec::new();
-        self.put_family(None, 1, order, &mut todo);
+        self.push_siblings(None, 1, order, &mut todo);
         while let Some(mut row) = todo.pop() {
             if rows.len() == most {
                 break;
@@ -45,14 +45,14 @@ impl Forest {
             row.is_open = !self.children(Some(row.id)).is_empty() && is_open(self.chain(row.id));
             rows.push(row);
             if row.is_open {
-                self.put_family(Some(row.id), row.level + 1, order, &mut todo);
+                self.push_siblings(Some(row.id), row.level + 1, order, &mut todo);
             }
         }
         rows
     }
 
-    /// Puts a family onto the stack, the last of it first.
-    fn put_family(&self, parent: Option<ChainId>, level: u32, order: RowOrder, todo: &mut Vec<Row>) {
+    /// Puts siblings onto the stack, the last first.
+    fn push_siblings(&self, parent: Option<ChainId>, level: u32, order: RowOrder, todo: &mut Vec<Row>) {
         let held = |id: &ChainId| self.chain(*id).sums.blocks > 0;
         let keyed = |id: ChainId| {
             let chain = self.chain(id);
@@ -63,9 +63,9 @@ impl Forest {
             };
             ((Reverse(by), Reverse(chain.sums.blocks), chain.tokens), id)
         };
-        let mut family: Vec<_> = self.children(parent).iter().copied().filter(held).map(keyed).collect();
-        family.sort_by_key(|&(key, _)| key);
-        let siblings = family.len() as u32;
+        let mut keys: Vec<_> = self.children(parent).iter().copied().filter(held).map(keyed).collect();
+        keys.sort_by_key(|&(key, _)| key);
+        let siblings = keys.len() as u32;
         let row = |(i, &(_, id)): (usize, &(_, ChainId))| Row {
             id,
             level,
@@ -73,7 +73,7 @@ impl Forest {
             siblings,
             is_open: false,
         };
-        todo.extend(family.iter().enumerate().rev().map(row));
+        todo.extend(keys.iter().enumerate().rev().map(row));
     }
 }
 
@@ -97,12 +97,12 @@ mod tests {
         store(&mut tree, 0, &[1, 2, 3, 4, 5], 1);
         store(&mut tree, 1, &[1, 2, 6], 2);
         store(&mut tree, 2, &[8, 9], 3);
-        tree.grow_forest(Arrangement::default());
+        tree.build_forest(Arrangement::default());
         tree
     }
 
     fn rows_of(tree: &Tree, order: RowOrder, most: usize, open: bool) -> Vec<(u64, u32, u32, u32)> {
-        let forest = tree.forest().expect("grown");
+        let forest = tree.forest().expect("built");
         let rows = forest.rows(order, most, |_| open);
         let tokens = |row: &Row| tree.tokens_hash(forest.chain(row.id).first).0;
         rows.iter().map(|row| (tokens(row), row.level, row.place, row.siblings)).collect()
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_come_first_if_asked_for() {
+    fn the_latest_come_first_if_requested() {
         let rows = rows_of(&tree(), RowOrder::Recency, 100, true);
         assert_eq!(rows.iter().map(|row| row.0).collect::<Vec<_>>(), [8, 1, 6, 3]);
     }

@@ -16,7 +16,7 @@ pub(super) fn w(i: u16) -> Slot {
 /// Worker 0 holds 1 2 3 4 5, worker 1 holds 1 2 6 7, worker 2 holds 9.
 fn forked(order: Order) -> Tree {
     let mut tree = Tree::default();
-    tree.grow_forest(Arrangement { order, ..Arrangement::default() });
+    tree.build_forest(Arrangement { order, ..Arrangement::default() });
     tree.store(w(0), None, &blocks(1..=5), 0);
     tree.store(w(1), None, &blocks([1, 2, 6, 7]), 0);
     tree.store(w(2), None, &blocks([9]), 0);
@@ -29,7 +29,7 @@ pub(super) type Shape = (u64, u32, u32, u32, u32);
 /// First tokens hash, position, length, left edge, width; in pre-order. A run that is too long for one chain counts as
 /// one: where it is cut depends on how it came about.
 pub(super) fn shapes(tree: &Tree) -> Vec<Shape> {
-    let forest = tree.forest().expect("grown");
+    let forest = tree.forest().expect("built");
     let mut shapes = Vec::new();
     let mut todo: Vec<ChainId> = forest.children(None).iter().rev().copied().collect();
     while let Some(id) = todo.pop() {
@@ -52,7 +52,7 @@ pub(super) fn shapes(tree: &Tree) -> Vec<Shape> {
 fn runs_with_the_same_owners_are_one_box_and_larger_siblings_stand_left() {
     let tree = forked(Order::LeftHeavy);
     assert_eq!(shapes(&tree), [(1, 0, 2, 0, 7), (3, 2, 3, 0, 3), (6, 2, 2, 3, 2), (9, 0, 1, 7, 1)]);
-    let sums = tree.forest().expect("grown").sums();
+    let sums = tree.forest().expect("built").sums();
     assert_eq!((sums.blocks, sums.shared, sums.copies, sums.bottom, sums.chains), (8, 2, 2, 5, 4));
 }
 
@@ -62,7 +62,7 @@ fn stable_order_ignores_sizes() {
     tree.store(w(2), None, &blocks([9, 10, 11, 12, 13, 14, 15, 16, 17, 18]), 0);
     tree.update_forest();
     assert_eq!(shapes(&tree).iter().map(|s| s.0).collect::<Vec<_>>(), [1, 3, 6, 9]);
-    tree.grow_forest(Arrangement::default());
+    tree.build_forest(Arrangement::default());
     tree.update_forest();
     assert_eq!(shapes(&tree)[0].0, 9);
 }
@@ -70,7 +70,7 @@ fn stable_order_ignores_sizes() {
 #[test]
 fn a_point_finds_its_box() {
     let tree = forked(Order::LeftHeavy);
-    let forest = tree.forest().expect("grown");
+    let forest = tree.forest().expect("built");
     let at = |x, y| forest.at(x, y).map(|id| tree.tokens_hash(forest.chain(id).first).0);
     assert_eq!(
         [at(0.5, 0.5), at(0.5, 4.5), at(3.5, 2.0), at(7.5, 0.0)],
@@ -88,32 +88,32 @@ fn what_is_narrower_than_a_column_is_gathered() {
     let tree = forked(Order::LeftHeavy);
     let mut seen = Vec::new();
     let window = Window { x0: 0.0, x1: 8.0, top: 0.0, bottom: 5.0, columns: 2 };
-    tree.forest().expect("grown").visit(&window, |what| seen.push(what));
+    tree.forest().expect("built").visit(&window, |what| seen.push(what));
     let runs: Vec<_> = seen
         .iter()
         .filter_map(|what| match what {
-            Seen::Run(run) => Some((run.chains, run.blocks, run.holder, run.top, run.bottom)),
+            VisibleBox::NarrowBoxes(run) => Some((run.chains, run.blocks, run.holder, run.top, run.bottom)),
             _ => None,
         })
         .collect();
     assert_eq!(runs, [(1, 1, Holder::One(w(2)), 0, 1), (2, 5, Holder::Several, 2, 5)]);
-    let slivers = seen.iter().filter(|what| matches!(what, Seen::Sliver(_))).count();
+    let slivers = seen.iter().filter(|what| matches!(what, VisibleBox::Sliver(_))).count();
     assert_eq!((slivers, seen.len()), (2, 5));
 }
 
 #[test]
 fn a_long_run_is_several_boxes_of_the_same_width() {
     let mut tree = Tree::default();
-    tree.grow_forest(Arrangement::default());
+    tree.build_forest(Arrangement::default());
     let long = u64::from(MAX_CHAIN) * 2 + 3;
     tree.store(w(0), None, &blocks(1..=long), 0);
     tree.update_forest();
-    let forest = tree.forest().expect("grown");
+    let forest = tree.forest().expect("built");
     assert_eq!(lens_below(forest, 0.0), [MAX_CHAIN, MAX_CHAIN, 3]);
     assert_eq!(shapes(&tree), [(1, 0, long as u32, 0, long as u32)]);
     tree.remove(w(0), BlockHash(20_000));
     tree.update_forest();
-    let forest = tree.forest().expect("grown");
+    let forest = tree.forest().expect("built");
     assert_eq!(lens_below(forest, 0.0), [MAX_CHAIN, 7, 1, MAX_CHAIN - 8, 3], "a hole");
 }
 
@@ -128,7 +128,7 @@ fn lens_below(forest: &Forest, x: f64) -> Vec<u32> {
 /// Prefixes 1 2 3 and 1 2 4 5. Of the five requests that were routed one found nothing held, one 1 2 and three more.
 fn hit(hits_window: u32) -> Tree {
     let mut tree = Tree::default();
-    tree.grow_forest(Arrangement { width: Width::Hits, hits_window, ..Arrangement::default() });
+    tree.build_forest(Arrangement { width: Width::Hits, hits_window, ..Arrangement::default() });
     tree.store(w(0), None, &blocks([1, 2, 3]), 0);
     tree.store(w(1), None, &blocks([1, 2, 4, 5]), 0);
     let node = |tree: &Tree, t: u64| tree.find_any(BlockHash(t * 1000)).expect("held");
@@ -144,7 +144,7 @@ fn hit(hits_window: u32) -> Tree {
 fn a_box_is_as_wide_as_the_requests_that_found_its_beginning_held() {
     let tree = hit(u32::MAX);
     assert_eq!(shapes(&tree), [(1, 0, 2, 0, 4), (4, 2, 2, 0, 2), (3, 2, 1, 2, 1)]);
-    let forest = tree.forest().expect("grown");
+    let forest = tree.forest().expect("built");
     assert_eq!((forest.sums().hits, forest.requests(), forest.hits_since()), (4, 5, 0));
     let touched = |t: u64| {
         let node = tree.find_any(BlockHash(t * 1000)).expect("held");
@@ -155,7 +155,7 @@ fn a_box_is_as_wide_as_the_requests_that_found_its_beginning_held() {
 
 #[test]
 fn what_was_drawn_of_a_forest_is_not_taken_for_that_of_another() {
-    let revision = |tree: &Tree| tree.forest().expect("grown").revision();
+    let revision = |tree: &Tree| tree.forest().expect("built").revision();
     let (one, mut other) = (forked(Order::LeftHeavy), forked(Order::LeftHeavy));
     assert_ne!(revision(&one), revision(&other), "they stand for themselves, however alike");
     let copy = other.copy_with_forest();
@@ -169,16 +169,16 @@ fn what_was_drawn_of_a_forest_is_not_taken_for_that_of_another() {
 fn hits_that_leave_the_window_leave_the_picture() {
     let mut tree = hit(150);
     assert_eq!(shapes(&tree), [(1, 0, 2, 0, 3), (4, 2, 2, 0, 2), (3, 2, 1, 2, 0)]);
-    let forest = tree.forest().expect("grown");
+    let forest = tree.forest().expect("built");
     assert_eq!((forest.sums().hits, forest.requests(), forest.hits_since()), (3, 4, 190));
     tree.expire_hits(475);
     tree.update_forest();
-    let forest = tree.forest().expect("grown");
+    let forest = tree.forest().expect("built");
     assert_eq!((forest.hits_since(), forest.sums().hits), (320, 2), "in whole seconds");
     let revision = forest.revision();
     tree.expire_hits(479);
     tree.update_forest();
-    assert_eq!(tree.forest().expect("grown").revision(), revision, "nothing has moved");
+    assert_eq!(tree.forest().expect("built").revision(), revision, "nothing has moved");
 }
 
 #[test]
@@ -188,11 +188,11 @@ fn hits_of_a_block_that_goes_are_hits_of_the_one_above() {
     tree.remove(w(1), BlockHash(4000));
     tree.update_forest();
     assert_eq!(shapes(&tree), [(1, 0, 2, 0, 4), (3, 2, 1, 0, 1)]);
-    assert_eq!(tree.forest().expect("grown").sums().touched, 330);
+    assert_eq!(tree.forest().expect("built").sums().touched, 330);
 }
 
 fn changes_of(tree: &Tree) -> Vec<(ChangeKind, f64, f64, u32, u32, Holder)> {
-    let changes = tree.forest().expect("grown").changes();
+    let changes = tree.forest().expect("built").changes();
     changes.iter().map(|c| (c.kind, c.x0, c.width, c.top, c.bottom, c.holder)).collect()
 }
 
@@ -207,8 +207,8 @@ fn watched() -> Tree {
 }
 
 #[test]
-fn what_appears_and_what_goes_is_told_where_it_stands_and_stood() {
-    use ChangeKind::{Appeared, Gone};
+fn appeared_and_removed_boxes_are_reported_where_they_are_and_were() {
+    use ChangeKind::{Appeared, Removed};
     let one = |i| Holder::One(w(i));
     let mut tree = watched();
     tree.store(w(2), Some(BlockHash(9000)), &blocks([10, 11]), 2);
@@ -218,17 +218,17 @@ fn what_appears_and_what_goes_is_told_where_it_stands_and_stood() {
     tree.update_forest();
     let expected = [
         (Appeared, 7.0, 3.0, 1, 3, one(2)),
-        (Gone, 3.0, 3.0, 3, 5, one(1)),
+        (Removed, 3.0, 3.0, 3, 5, one(1)),
         (Appeared, 4.0, 1.0, 2, 3, one(0)),
     ];
     assert_eq!(changes_of(&tree), expected);
     tree.clear(w(2));
     tree.update_forest();
-    assert_eq!(changes_of(&tree), [(Gone, 7.0, 3.0, 0, 3, one(2))]);
+    assert_eq!(changes_of(&tree), [(Removed, 7.0, 3.0, 0, 3, one(2))]);
 }
 
 #[test]
-fn a_change_of_owners_a_visit_between_two_settlings_and_a_new_arrangement_are_no_changes() {
+fn owners_short_visits_and_a_new_arrangement_are_no_changes() {
     let mut tree = watched();
     tree.update_forest();
     assert_eq!(changes_of(&tree), [], "nothing happened");
@@ -240,7 +240,7 @@ fn a_change_of_owners_a_visit_between_two_settlings_and_a_new_arrangement_are_no
     tree.update_forest();
     assert_eq!(changes_of(&tree), [], "came and went");
     tree.store(w(2), None, &blocks([13]), 4);
-    tree.grow_forest(Arrangement { order: Order::Stable, ..Arrangement::default() });
+    tree.build_forest(Arrangement { order: Order::Stable, ..Arrangement::default() });
     tree.update_forest();
     assert_eq!(changes_of(&tree), [], "arranged anew");
 }
@@ -254,27 +254,27 @@ fn blocks_that_split_off_go_from_where_they_stood() {
     tree.update_forest();
     let changes = changes_of(&tree);
     assert_eq!(changes.iter().map(|c| c.4 - c.3).sum::<u32>(), 3);
-    assert!(changes.iter().all(|c| (c.0, c.1, c.2) == (ChangeKind::Gone, 0.0, 3.0)), "{changes:?}");
+    assert!(changes.iter().all(|c| (c.0, c.1, c.2) == (ChangeKind::Removed, 0.0, 3.0)), "{changes:?}");
 }
 
 #[test]
-fn of_very_many_changes_the_largest_are_told() {
+fn of_very_many_changes_the_largest_are_reported() {
     let mut tree = Tree::default();
-    tree.grow_forest(Arrangement::default());
+    tree.build_forest(Arrangement::default());
     tree.keep_forest_changes(true);
     for i in 0..2 * MAX_CHANGES as u64 {
         let len = if i < 3 { 2 } else { 1 };
         tree.store(w(0), None, &blocks(10 * i + 1..=10 * i + len), 0);
     }
     tree.update_forest();
-    let changes = tree.forest().expect("grown").changes();
+    let changes = tree.forest().expect("built").changes();
     assert_eq!(changes.len(), MAX_CHANGES);
     assert_eq!(changes[..4].iter().map(|c| c.bottom).collect::<Vec<_>>(), [2, 2, 2, 1]);
     assert_eq!(tree.forest_backlog(), 0);
     tree.clear(w(0));
     assert!(tree.forest_backlog() > 0);
     tree.update_forest();
-    assert_eq!(tree.forest().expect("grown").changes().len(), MAX_CHANGES);
+    assert_eq!(tree.forest().expect("built").changes().len(), MAX_CHANGES);
 }
 
 #[test]

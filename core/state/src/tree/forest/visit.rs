@@ -1,6 +1,6 @@
 //! Going through what a window shows, and nothing else.
 
-use super::family::Family;
+use super::siblings::Siblings;
 use super::{ChainId, Forest, Holder, Sums};
 
 /// What is looked at, and how finely.
@@ -14,7 +14,7 @@ pub struct Window {
     pub top: f64,
     /// Position behind the last.
     pub bottom: f64,
-    /// Columns of pixels from `x0` to `x1`. A box narrower than one of them is not gone through any further.
+    /// Columns of pixels from `x0` to `x1`. A box narrower than one of them is not visited any further.
     pub columns: u32,
 }
 
@@ -46,7 +46,7 @@ pub struct Sliver {
 
 /// Neighbours that are all too narrow, from the first to the last of them.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Run {
+pub struct NarrowBoxes {
     /// Left edge in units.
     pub x0: f64,
     /// Right edge in units.
@@ -73,7 +73,7 @@ pub struct Run {
 
 /// What a visit meets: parents before children, siblings from left to right.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Seen {
+pub enum VisibleBox {
     /// A box at least a column wide.
     Chain {
         /// Which.
@@ -83,8 +83,8 @@ pub enum Seen {
     },
     /// Boxes that share a column.
     Sliver(Sliver),
-    /// The same boxes once more, after their slivers: all neighbours of a family that are too narrow.
-    Run(Run),
+    /// The same boxes once more, after their slivers: all neighbouring siblings that are too narrow.
+    NarrowBoxes(NarrowBoxes),
 }
 
 impl Forest {
@@ -92,12 +92,12 @@ impl Forest {
     ///
     /// Boxes too narrow count towards their column and run even where they end above the window, so that both look the
     /// same while the window moves down; a column or run that ends above it as a whole is left out.
-    pub fn visit(&self, window: &Window, mut see: impl FnMut(Seen)) {
+    pub fn visit(&self, window: &Window, mut see: impl FnMut(VisibleBox)) {
         let least = window.units_per_column();
         if least <= 0.0 || least.is_nan() {
             return;
         }
-        // The chain above a family, and the family's left edge.
+        // The chain above some siblings, and their left edge.
         let mut todo = vec![(None, 0.0)];
         while let Some((parent, left)) = todo.pop() {
             let top = parent.map_or(0, |id| self.chain(id).end());
@@ -107,14 +107,14 @@ impl Forest {
             let begin = todo.len();
             let narrow = Narrow { window, least, parent, top, sliver: None, run: None };
             let mut visit = Visit { forest: self, narrow, see: &mut see, todo: &mut todo };
-            visit.family(self.family(parent), left);
+            visit.groups(self.siblings(parent), left);
             visit.narrow.end(visit.see);
             todo[begin..].reverse();
         }
     }
 }
 
-/// On the way through a family.
+/// On the way through siblings.
 struct Visit<'a, S> {
     forest: &'a Forest,
     narrow: Narrow<'a>,
@@ -122,11 +122,11 @@ struct Visit<'a, S> {
     todo: &'a mut Vec<(Option<ChainId>, f64)>,
 }
 
-impl<S: FnMut(Seen)> Visit<'_, S> {
-    fn family(&mut self, family: &Family, left: f64) {
-        let groups = family.groups();
+impl<S: FnMut(VisibleBox)> Visit<'_, S> {
+    fn groups(&mut self, siblings: &Siblings, left: f64) {
+        let groups = siblings.groups();
         if groups.is_empty() {
-            self.siblings(&family.ids, left);
+            self.siblings(&siblings.ids, left);
             return;
         }
         let (window, least) = (self.narrow.window, self.narrow.least);
@@ -142,11 +142,11 @@ impl<S: FnMut(Seen)> Visit<'_, S> {
             let are_narrow = f64::from(group.widest) < least && group.narrowest > 0;
             // Each has a unit at least, so the last one begins no farther right.
             if is_inside && are_narrow && self.narrow.column(x0) == self.narrow.column(x1 - 1.0) {
-                if let Some(&first) = family.members(group).first() {
+                if let Some(&first) = siblings.members(group).first() {
                     self.narrow.take(first, x0, x1, &group.sums, self.see);
                 }
             } else {
-                self.siblings(family.members(group), x0);
+                self.siblings(siblings.members(group), x0);
             }
         }
     }
@@ -170,8 +170,8 @@ impl<S: FnMut(Seen)> Visit<'_, S> {
             }
             self.narrow.end(self.see);
             if f64::from(chain.sums.bottom) > window.top {
-                (self.see)(Seen::Chain { id, x0 });
-                if !chain.family.ids.is_empty() {
+                (self.see)(VisibleBox::Chain { id, x0 });
+                if !chain.siblings.ids.is_empty() {
                     self.todo.push((Some(id), x0));
                 }
             }
@@ -184,10 +184,10 @@ struct Narrow<'a> {
     window: &'a Window,
     least: f64,
     parent: Option<ChainId>,
-    /// Position of the family.
+    /// Position of the siblings.
     top: u32,
     sliver: Option<Sliver>,
-    run: Option<Run>,
+    run: Option<NarrowBoxes>,
 }
 
 impl Narrow<'_> {
@@ -198,7 +198,7 @@ impl Narrow<'_> {
 
     /// Takes in what stands from `x0` to `x1`: one, or several of the same column with `first` as the leftmost.
     #[inline]
-    fn take(&mut self, first: ChainId, x0: f64, x1: f64, sums: &Sums, see: &mut impl FnMut(Seen)) {
+    fn take(&mut self, first: ChainId, x0: f64, x1: f64, sums: &Sums, see: &mut impl FnMut(VisibleBox)) {
         let (column, top) = (self.column(x0), self.top);
         let &Sums { bottom, holder, workers, touched, hits, chains, blocks, .. } = sums;
         match &mut self.sliver {
@@ -226,26 +226,37 @@ impl Narrow<'_> {
             }
             none => {
                 let parent = self.parent;
-                *none =
-                    Some(Run { x0, x1, top, bottom, parent, first, chains, blocks, hits, holder, workers });
+                *none = Some(NarrowBoxes {
+                    x0,
+                    x1,
+                    top,
+                    bottom,
+                    parent,
+                    first,
+                    chains,
+                    blocks,
+                    hits,
+                    holder,
+                    workers,
+                });
             }
         }
     }
 
-    fn end_sliver(&mut self, see: &mut impl FnMut(Seen)) {
+    fn end_sliver(&mut self, see: &mut impl FnMut(VisibleBox)) {
         if let Some(sliver) = self.sliver.take()
             && f64::from(sliver.bottom) > self.window.top
         {
-            see(Seen::Sliver(sliver));
+            see(VisibleBox::Sliver(sliver));
         }
     }
 
-    fn end(&mut self, see: &mut impl FnMut(Seen)) {
+    fn end(&mut self, see: &mut impl FnMut(VisibleBox)) {
         self.end_sliver(see);
         if let Some(run) = self.run.take()
             && f64::from(run.bottom) > self.window.top
         {
-            see(Seen::Run(run));
+            see(VisibleBox::NarrowBoxes(run));
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::http::App;
 use crate::http::error::{ApiError, code};
 use crate::http::origin::AllowedPage;
 use crate::shutdown::over;
-use request::{Body, CounterfactualRequest, Work};
+use request::{CounterfactualBody, CounterfactualRequest, Work};
 use response::{CounterfactualResponse, Workers};
 
 /// Maximum concurrent runs: the hub needs a core.
@@ -57,7 +57,7 @@ struct Input {
 pub(super) async fn counterfactual(
     _: AllowedPage,
     State(app): State<App>,
-    Posted(body): Posted<Body, MAX_BODY_BYTES>,
+    Posted(body): Posted<CounterfactualBody, MAX_BODY_BYTES>,
 ) -> Result<Response, ApiError> {
     let request = CounterfactualRequest::of(body)?;
     let permit = Arc::clone(&app.runs).try_acquire_owned().map_err(|_| busy())?;
@@ -154,21 +154,21 @@ pub(super) async fn arrivals(State(app): State<App>, uri: Uri) -> Result<Respons
     let pools = params.pools();
     let arrivals = app.hub.read(move |view| {
         let pool = pools.one_of_many(view.cluster)?;
-        let kept = view.routing.arrivals();
-        let Some(at) = at else { return Ok(arrivals_in(view.cluster, kept, pool, last)) };
+        let retained = view.routing.arrivals();
+        let Some(at) = at else { return Ok(arrivals_in(view.cluster, retained, pool, last)) };
         if view.is_replay {
             return Err(ApiError::new(
                 code::NOT_FOUND,
                 "a recording contains no prompts, so nothing can be simulated",
             ));
         }
-        let begin = kept.iter().next().map(|arrival| arrival.at_ms);
+        let begin = retained.iter().next().map(|arrival| arrival.at_ms);
         if let Some(begin) = begin.filter(|&begin| begin > at) {
-            let words =
+            let text =
                 format!("prompts before {at} are no longer retained; the retained ones begin at {begin}");
-            return Err(ApiError::new(code::NOT_FOUND, words));
+            return Err(ApiError::new(code::NOT_FOUND, text));
         }
-        let until = kept.latest_of(MAX_ARRIVALS, |arrival| arrival.at_ms <= at);
+        let until = retained.latest_of(MAX_ARRIVALS, |arrival| arrival.at_ms <= at);
         Ok(arrivals_in(view.cluster, &until, pool, last))
     });
     let arrivals = arrivals.await??;

@@ -17,7 +17,7 @@ const MAX_WINDOW_MS: u64 = 7 * 24 * 3_600_000;
 /// The body.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http::api) struct Body {
+pub(in crate::http::api) struct CounterfactualBody {
     mode: Mode,
     last: Option<u32>,
     window_ms: Option<u64>,
@@ -60,7 +60,7 @@ pub(super) struct CounterfactualRequest {
 }
 
 impl CounterfactualRequest {
-    pub(super) fn of(body: Body) -> Result<Self, ApiError> {
+    pub(super) fn of(body: CounterfactualBody) -> Result<Self, ApiError> {
         let span = match (body.last, body.window_ms) {
             (Some(_), Some(_)) => return Err(bad("give last or window_ms, not both")),
             (None, Some(ms)) if (1..=MAX_WINDOW_MS).contains(&ms) => DecisionRange::Ms(ms),

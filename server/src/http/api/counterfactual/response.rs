@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use radixscope_insight::counterfactual::{
-    About, ChangedDecision, Expected, FIXED_STATE_LIMITS, LoadImbalance, ModelReport, NO_CANDIDATES_HINT,
-    OfflineReplayReport, Outcome, Suggestion, SweepReport, headline, options_to_set, present_setting,
+    About, ChangedDecision, Expected, FIXED_STATE_LIMITS, FixedStateOutcome, LoadImbalance, ModelReport,
+    NO_CANDIDATES_HINT, OfflineReplayReport, Suggestion, SweepReport, headline, options_to_set,
+    present_setting,
 };
 use radixscope_model::id::{DecisionId, Worker, WorkerIx};
 use radixscope_router::RouterSettings;
@@ -46,7 +47,8 @@ pub(super) struct FixedStateResponse {
     settings: Option<RouterSettings>,
     actual: OutcomeRow,
     tried: OutcomeRow,
-    flips: Vec<ChangedChoice>,
+    #[serde(rename = "flips")]
+    changed_choices: Vec<ChangedChoice>,
     limits: [&'static str; 4],
 }
 
@@ -140,7 +142,7 @@ impl CounterfactualResponse {
             settings: report.settings,
             actual: OutcomeRow::of(&report.actual, workers),
             tried: OutcomeRow::of(&report.tried, workers),
-            flips: report
+            changed_choices: report
                 .tried
                 .changed
                 .iter()
@@ -199,7 +201,7 @@ impl Decisions {
 }
 
 impl OutcomeRow {
-    fn of(outcome: &Outcome, workers: &Workers) -> Self {
+    fn of(outcome: &FixedStateOutcome, workers: &Workers) -> Self {
         let saved = outcome.prefill_saved_tokens;
         let shares = outcome.shares.iter();
         Self {

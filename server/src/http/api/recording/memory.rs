@@ -29,7 +29,7 @@ impl Memory {
     ) -> Result<(), RecordingError> {
         let mut rows = self.rows.into_iter().peekable();
         for id in self.segments {
-            let segment = runtime.block_on(self.hub.read(move |view| view.kept_segment(id)));
+            let segment = runtime.block_on(self.hub.read(move |view| view.retained_segment(id)));
             let StoredSegment { keyframe, batches } =
                 segment.map_err(io::Error::other)?.ok_or_else(dropped)?;
             let keyframe: Vec<Vec<u8>> = keyframe.iter().map(|part| part.to_vec()).collect();

@@ -20,7 +20,7 @@ const MAX_WORKERS: usize = 4_096;
 /// The body. `null` is the same as a missing field.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http::api) struct Body {
+pub(in crate::http::api) struct ScoreBody {
     decision: Option<Id>,
     #[serde(rename = "as")]
     as_: Option<As>,
@@ -69,7 +69,7 @@ pub(super) enum PromptForm {
 }
 
 impl ScoreRequest {
-    pub(super) fn of(mut body: Body) -> Result<Self, ApiError> {
+    pub(super) fn of(mut body: ScoreBody) -> Result<Self, ApiError> {
         let decision = body.decision.map(|Id(id)| DecisionId(id));
         let workers = body.workers.take().unwrap_or_default();
         if workers.without.len().max(workers.busy.len()) > MAX_WORKERS {
@@ -102,7 +102,7 @@ impl ScoreRequest {
     }
 }
 
-fn form(body: Body, decision: Option<DecisionId>) -> Result<PromptForm, ApiError> {
+fn form(body: ScoreBody, decision: Option<DecisionId>) -> Result<PromptForm, ApiError> {
     let given = [
         body.token_ids.is_some(),
         body.block_hashes.is_some(),

@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::{Request, State};
 use tokio::sync::Semaphore;
 
-use radixscope_insight::whatif::{self, CandidateRef, Changes, Prompt, Question, WhatIf};
+use radixscope_insight::whatif::{self, CandidateRef, Prompt, WhatIf, WhatIfRequest, WorkerChanges};
 use radixscope_model::id::PoolIx;
 
 use super::posted::{read, unwanted, within};
@@ -103,7 +103,7 @@ fn compute(view: &View<'_>, score_request: ScoreRequest) -> Result<ScoreResponse
         }
     };
     let who = |worker| Ok(CandidateRef::Worker(known(view, "workers", worker)?));
-    let changes = Changes {
+    let changes = WorkerChanges {
         left_out: score_request.without.into_iter().map(who).collect::<Result<_, ApiError>>()?,
         added: score_request.added,
         busy: score_request
@@ -112,7 +112,7 @@ fn compute(view: &View<'_>, score_request: ScoreRequest) -> Result<ScoreResponse
             .map(|(worker, busy)| Ok((who(worker)?, busy)))
             .collect::<Result<_, ApiError>>()?,
     };
-    let question = Question {
+    let question = WhatIfRequest {
         prompt,
         pool: Some(pool),
         actual: score_request.decision,
@@ -121,9 +121,9 @@ fn compute(view: &View<'_>, score_request: ScoreRequest) -> Result<ScoreResponse
         router: score_request.router,
         changes,
     };
-    let state = whatif::State { cluster, active: Some(view.routing.active()), now_ms: view.at_ms };
+    let state = whatif::WhatIfState { cluster, active: Some(view.routing.active()), now_ms: view.at_ms };
     let mut engine = WhatIf::default();
-    let response = engine.ask(state, &question).map_err(|error| refused(&error))?;
+    let response = engine.score(state, &question).map_err(|error| refused(&error))?;
     Ok(ScoreResponse::of(cluster, &response))
 }
 
@@ -153,7 +153,7 @@ fn pool(view: &View<'_>, score_request: &ScoreRequest) -> Result<PoolIx, ApiErro
         }
         _ => (Prompt::default(), score_request.decision),
     };
-    Ok(whatif::pool(cluster, &Question { prompt, actual, pool: named, ..Question::default() }))
+    Ok(whatif::pool(cluster, &WhatIfRequest { prompt, actual, pool: named, ..WhatIfRequest::default() }))
 }
 
 fn refused(error: &whatif::Refused) -> ApiError {

@@ -87,7 +87,8 @@ struct VersusRow {
     rank: Option<u32>,
     above_best_blocks: Option<f64>,
     probability: f64,
-    flips: bool,
+    #[serde(rename = "flips")]
+    changes_worker: bool,
     sentence: String,
 }
 
@@ -171,7 +172,7 @@ fn of_versus(cluster: &Cluster, versus: &Versus) -> VersusRow {
         rank: versus.rank,
         above_best_blocks: versus.above_best_blocks,
         probability: versus.probability,
-        flips: versus.changes_worker,
+        changes_worker: versus.changes_worker,
         sentence: versus.sentence(|who| name(cluster, who)),
     }
 }

@@ -110,9 +110,9 @@ async fn read<T: Send + 'static>(
     });
     let picture = picture.await??;
     let run = tokio::task::spawn_blocking(move || {
-        let answer = read(&picture);
+        let response = read(&picture);
         drop((picture, permit));
-        answer
+        response
     });
     run.await.map_err(|error| {
         tracing::error!(%error, "reading the tree failed");
@@ -129,9 +129,9 @@ async fn read_json(
     Ok(([(header::CONTENT_TYPE, "application/json")], read(app, pools, json).await??).into_response())
 }
 
-fn json(answer: &impl Serialize) -> Vec<u8> {
+fn json(response: &impl Serialize) -> Vec<u8> {
     // Plain data always encodes.
-    serde_json::to_vec(answer).unwrap_or_default()
+    serde_json::to_vec(response).unwrap_or_default()
 }
 
 /// The workers selected by a filter.
@@ -144,7 +144,7 @@ async fn workers(hub: &Hub, filter: Option<WorkerFilter>) -> Result<Option<Vec<W
 
 fn after(params: &Params) -> Result<Option<Cursor>, ApiError> {
     let Some(text) = params.get("after") else { return Ok(None) };
-    let expected = "the value of next in the previous answer";
+    let expected = "the value of next in the previous response";
     text.parse().map(Some).map_err(|_| ApiError::bad_parameter("after", text, expected))
 }
 

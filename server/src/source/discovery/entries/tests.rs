@@ -6,7 +6,7 @@ use super::*;
 
 fn found(key: &str, value: impl Into<Bytes>) -> Found {
     let value: Bytes = value.into();
-    Found { key: key.into(), value: Value::of(value.len(), || value.clone()), lease: None }
+    Found { key: key.into(), value: EntryValue::of(value.len(), || value.clone()), lease: None }
 }
 
 fn is_changed(put: &Put) -> bool {

@@ -11,7 +11,7 @@ use url::Url;
 use radixscope_dynamo::discovery::pieces::{DocumentPart, Piece, Skipped, Splitter};
 
 use super::super::budget::{Pass, size};
-use super::super::http::{Http, NoAnswer, Parts, WITHIN};
+use super::super::http::{Http, NoResponse, Parts, WITHIN};
 use super::wire::{self, RangeRequest, Refusal, WatchRequest};
 use crate::config::{Discovery, InvalidOption};
 use crate::source::Failed;
@@ -42,9 +42,9 @@ impl Client {
         path: &str,
         question: &impl Serialize,
     ) -> Result<A, Failed> {
-        let answer = self.http.ask(self.question(server, path, json(server, question)?)?).await;
-        let answer = answer.map_err(|why| failed(server, why))?;
-        serde_json::from_slice(&answer).map_err(|error| strange(server, &error))
+        let response = self.http.ask(self.question(server, path, json(server, question)?)?).await;
+        let response = response.map_err(|why| failed(server, why))?;
+        serde_json::from_slice(&response).map_err(|error| strange(server, &error))
     }
 
     /// Asks for a page of entries, of which no more than `max_bytes` are read.
@@ -53,15 +53,19 @@ impl Client {
         server: &Url,
         request: &RangeRequest,
         (max_bytes, pass): (u64, &Pass),
-    ) -> Result<Answer, Failed> {
+    ) -> Result<EtcdResponse, Failed> {
         let question = self.question(server, "/v3/kv/range", json(server, request)?)?;
         let splitter = Splitter::new(Some(wire::KVS), wire::LIMITS);
         let parts = self.http.list(question, splitter, (max_bytes, pass.until())).await;
-        Ok(Answer { server: server.clone(), parts: parts.map_err(|why| failed(server, why))? })
+        Ok(EtcdResponse { server: server.clone(), parts: parts.map_err(|why| failed(server, why))? })
     }
 
     /// Asks for changes, for as long as one likes.
-    pub(super) async fn watch(&self, server: &Url, requests: &[WatchRequest]) -> Result<Answer, Failed> {
+    pub(super) async fn watch(
+        &self,
+        server: &Url,
+        requests: &[WatchRequest],
+    ) -> Result<EtcdResponse, Failed> {
         let mut body = Vec::new();
         for request in requests {
             body.extend(json(server, request)?);
@@ -69,7 +73,7 @@ impl Client {
         }
         let splitter = Splitter::new(Some(wire::EVENTS), wire::LIMITS);
         let parts = self.http.lines(self.question(server, "/v3/watch", body)?, splitter).await;
-        Ok(Answer { server: server.clone(), parts: parts.map_err(|why| failed(server, why))? })
+        Ok(EtcdResponse { server: server.clone(), parts: parts.map_err(|why| failed(server, why))? })
     }
 
     fn question(&self, server: &Url, path: &str, body: Vec<u8>) -> Result<Request<Full<Bytes>>, Failed> {
@@ -89,18 +93,18 @@ fn json(server: &Url, question: &impl Serialize) -> Result<Vec<u8>, Failed> {
     serde_json::to_vec(question).map_err(|error| strange(server, &error))
 }
 
-/// An answer that is taken apart as it arrives.
-pub(super) struct Answer {
+/// A response that is taken apart as it arrives.
+pub(super) struct EtcdResponse {
     server: Url,
     parts: Parts,
 }
 
-impl Answer {
-    /// The next part; `None`: the answer is longer than is read. Cancel-safe.
+impl EtcdResponse {
+    /// The next part; `None`: the response is longer than is read. Cancel-safe.
     pub(super) async fn next(&mut self) -> Result<Option<DocumentPart>, Failed> {
         match self.parts.next().await {
             Ok(part) => Ok(Some(part)),
-            Err(NoAnswer::Endless) => Ok(None),
+            Err(NoResponse::Endless) => Ok(None),
             Err(why) => Err(failed(&self.server, why)),
         }
     }
@@ -139,35 +143,35 @@ impl Answer {
     }
 }
 
-fn failed(server: &Url, why: NoAnswer) -> Failed {
+fn failed(server: &Url, why: NoResponse) -> Failed {
     match why {
-        NoAnswer::Silent => Failed::connecting(format!(
+        NoResponse::Silent => Failed::connecting(format!(
             "{server} did not respond within {} s. Check the address, firewalls and network policies.",
             WITHIN.as_secs()
         )),
-        NoAnswer::Broken(error) => {
+        NoResponse::Broken(error) => {
             Failed::connecting(format!("The response of {server} ended early: {error}."))
         }
-        NoAnswer::Endless => Failed::refused(format!("{server} sends an endless line; is it etcd?")),
-        NoAnswer::Ended => Failed::connecting(format!("{server} closed the connection.")),
-        NoAnswer::Refused(status, body) => {
+        NoResponse::Endless => Failed::refused(format!("{server} sends an endless line; is it etcd?")),
+        NoResponse::Ended => Failed::connecting(format!("{server} closed the connection.")),
+        NoResponse::Refused(status, body) => {
             let refusal: Refusal = serde_json::from_slice(&body).unwrap_or_default();
             let text = String::from_utf8_lossy(&body);
-            let words = if refusal.to_text().is_empty() { text.trim() } else { refusal.to_text() };
-            refused(server, status, words)
+            let detail = if refusal.to_text().is_empty() { text.trim() } else { refusal.to_text() };
+            refused(server, status, detail)
         }
-        NoAnswer::Tls(tls) => Failed::refused(format!(
+        NoResponse::Tls(tls) => Failed::refused(format!(
             "TLS with {server} fails: {tls}. Set --discovery-tls-ca to the CA that signed its certificate, and if it requires a \
              client certificate, --discovery-tls-cert and --discovery-tls-key; if it does not use TLS, use etcd:// instead of \
              etcds://."
         )),
-        NoAnswer::NothingListens => Failed::connecting(format!(
+        NoResponse::NothingListens => Failed::connecting(format!(
             "Nothing listens at {server}. Does etcd run there, and is it the address of ETCD_ENDPOINTS?"
         )),
-        NoAnswer::Unreachable(cause) => Failed::connecting(format!(
+        NoResponse::Unreachable(cause) => Failed::connecting(format!(
             "{server} cannot be reached: {cause}. Check --discovery (RADIXSCOPE_DISCOVERY)."
         )),
-        NoAnswer::NotHttp(cause) => {
+        NoResponse::NotHttp(cause) => {
             let hint = if server.scheme() == "http" { " If it only accepts TLS, use etcds://." } else { "" };
             Failed::connecting(format!("{server} does not respond with valid HTTP: {cause}.{hint}"))
         }

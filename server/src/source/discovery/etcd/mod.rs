@@ -18,9 +18,9 @@ use super::{FIRST_WAIT, Follower, Stop};
 use crate::config::{Discovery, EtcdServers, InvalidOption, Secret};
 use crate::hub::HubEnded;
 use crate::source::Failed;
-use client::{Answer, Client};
+use client::{Client, EtcdResponse};
 use wire::{
-    Change, Event, KeyValue, Login, RANGES, RangeAnswer, RangeRequest, Token, WatchLine, WatchRequest,
+    Change, Event, KeyValue, Login, RANGES, RangeRequest, RangeResponse, Token, WatchLine, WatchRequest,
 };
 
 /// Entries of a page. Those of Dynamo have less than a kilobyte.
@@ -149,8 +149,8 @@ impl Etcd {
         let (mut was_equal, mut is_line_over) = (true, true);
         loop {
             if is_line_over {
-                let words = format!("etcd at {}: {}.", self.shown(), to.count());
-                to.say(LinkState::Live, words).await?;
+                let detail = format!("etcd at {}: {}.", self.shown(), to.count());
+                to.say(LinkState::Live, detail).await?;
             }
             let part = tokio::select! {
                 part = lines.next() => part?,
@@ -202,9 +202,9 @@ impl Etcd {
         let (mut revision, mut count) = (None, 0i64);
         for range in RANGES {
             let request = RangeRequest::count(range, revision);
-            let answer: RangeAnswer = self.client.ask(self.server(), "/v3/kv/range", &request).await?;
-            revision = revision.or(Some(answer.header.revision));
-            count = count.saturating_add(answer.count);
+            let response: RangeResponse = self.client.ask(self.server(), "/v3/kv/range", &request).await?;
+            revision = revision.or(Some(response.header.revision));
+            count = count.saturating_add(response.count);
         }
         Ok(Listed { revision: revision.unwrap_or_default(), count })
     }
@@ -252,7 +252,7 @@ struct PageRead {
 
 /// Delivers the entries of a page, all of which are behind the key `after`.
 async fn read_page(
-    page: &mut Answer,
+    page: &mut EtcdResponse,
     after: Option<&[u8]>,
     pass: &Pass,
     to: &mut Follower<'_>,
@@ -261,7 +261,7 @@ async fn read_page(
     loop {
         let (entry, is_cut) = match page.next().await? {
             Some(DocumentPart::End(around)) => {
-                let (around, _): (RangeAnswer, _) = page.read(&around)?;
+                let (around, _): (RangeResponse, _) = page.read(&around)?;
                 // Without an entry there is no key to continue from.
                 read.is_over = Some(!around.more || read.entries == 0);
                 return Ok(read);

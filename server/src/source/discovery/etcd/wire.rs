@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use radixscope_dynamo::discovery::pieces::{Array, Limits};
 
 use super::super::budget::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
-use super::super::entries::{Found, Value};
+use super::super::entries::{EntryValue, Found};
 
 /// What the keys begin with that are read, and the first key behind them: what else is under `v1/` is not requested.
 pub(super) const RANGES: [(&str, &str); 4] = [
@@ -86,7 +86,7 @@ impl RangeRequest {
 
 /// What is around the entries of a page.
 #[derive(Deserialize)]
-pub(super) struct RangeAnswer {
+pub(super) struct RangeResponse {
     #[serde(default)]
     pub(super) header: Header,
     #[serde(default)]
@@ -123,8 +123,8 @@ impl KeyValue {
         let lease = u64::try_from(self.lease).ok().filter(|lease| *lease != 0);
         let value = match left_out_bytes {
             // Three bytes are four characters of Base64.
-            Some(bytes) => Value::TooLarge { bytes: bytes / 4 * 3 },
-            None => Value::of(self.value.0.len(), || Bytes::from(self.value.0)),
+            Some(bytes) => EntryValue::TooLarge { bytes: bytes / 4 * 3 },
+            None => EntryValue::of(self.value.0.len(), || Bytes::from(self.value.0)),
         };
         Some(Found { key, value, lease })
     }
@@ -229,7 +229,7 @@ pub(super) struct Token {
     pub(super) token: String,
 }
 
-/// Why a question got no answer, in etcd's words.
+/// Why a question got no response, in etcd's words.
 #[derive(Deserialize, Default)]
 pub(super) struct Refusal {
     #[serde(default)]

@@ -1,6 +1,6 @@
-//! Questions to Kubernetes' API, lists and watches only, or in words why there is no answer.
+//! Questions to Kubernetes' API, lists and watches only, or in words why there is no response.
 //!
-//! Not the crate `kube`: with `k8s-openapi` it brings 40 crates for two requests, and bounds neither an answer nor a line of a
+//! Not the crate `kube`: with `k8s-openapi` it brings 40 crates for two requests, and bounds neither a response nor a line of a
 //! watch.
 
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use radixscope_dynamo::error::DecodeError;
 use url::Url;
 
 use super::super::budget::{MAX_OBJECT_BYTES, Pass};
-use super::super::http::{Http, NoAnswer, Parts, WITHIN};
+use super::super::http::{Http, NoResponse, Parts, WITHIN};
 use super::Ended;
 use crate::config::{Discovery, InvalidOption, KubernetesAt};
 use crate::source::Failed;
@@ -162,49 +162,51 @@ impl Client {
 
     /// A list is cut before it says from where on to watch.
     pub(super) fn cut(&self, pass: &Pass) -> Failed {
-        let (api, words) = (&self.api, pass.to_text());
-        Failed::refused(format!("{words}, and {api} does not say where to go on; is it Kubernetes' API?"))
+        let (api, detail) = (&self.api, pass.to_text());
+        Failed::refused(format!("{detail}, and {api} does not say where to go on; is it Kubernetes' API?"))
     }
 
     /// The API gave up in its own words.
     pub(super) fn ended(&self, why: &str) -> Failed {
-        Failed::connecting(format!("Kubernetes' API at {} ended the answer: {why}.", self.api))
+        Failed::connecting(format!("Kubernetes' API at {} ended the response: {why}.", self.api))
     }
 
-    pub(super) fn ended_by(&self, verb: &str, of: Resource, why: NoAnswer) -> Ended {
+    pub(super) fn ended_by(&self, verb: &str, of: Resource, why: NoResponse) -> Ended {
         match why {
-            NoAnswer::Refused(StatusCode::GONE, _) => Ended::ReadAgain,
+            NoResponse::Refused(StatusCode::GONE, _) => Ended::ReadAgain,
             why => Ended::Failed(self.failed(verb, of, why)),
         }
     }
 
-    pub(super) fn failed(&self, verb: &str, of: Resource, why: NoAnswer) -> Failed {
+    pub(super) fn failed(&self, verb: &str, of: Resource, why: NoResponse) -> Failed {
         let Self { api, .. } = self;
         match why {
-            NoAnswer::Silent => Failed::connecting(format!(
-                "Kubernetes' API at {api} does not answer within {} s. Check whether a network policy lets Radixscope reach it: \
+            NoResponse::Silent => Failed::connecting(format!(
+                "Kubernetes' API at {api} does not respond within {} s. Check whether a network policy lets Radixscope reach it: \
                  {COMPONENT} does.",
                 WITHIN.as_secs()
             )),
-            NoAnswer::Broken(error) => {
+            NoResponse::Broken(error) => {
                 Failed::connecting(format!("The response of Kubernetes' API at {api} ended early: {error}."))
             }
-            NoAnswer::Endless => {
+            NoResponse::Endless => {
                 Failed::refused(format!("{api} sends a line without end; is it Kubernetes' API?"))
             }
-            NoAnswer::Ended => Failed::connecting(format!("Kubernetes' API at {api} ended the connection.")),
-            NoAnswer::Refused(code, text) => self.refused(verb, of, code, &text),
-            NoAnswer::Tls(tls) => Failed::refused(format!(
+            NoResponse::Ended => {
+                Failed::connecting(format!("Kubernetes' API at {api} ended the connection."))
+            }
+            NoResponse::Refused(code, text) => self.refused(verb, of, code, &text),
+            NoResponse::Tls(tls) => Failed::refused(format!(
                 "TLS with Kubernetes' API at {api} fails: {tls}. Name the authority that signed its certificate with \
                  --discovery-tls-ca."
             )),
-            NoAnswer::NothingListens => Failed::connecting(format!(
+            NoResponse::NothingListens => Failed::connecting(format!(
                 "Nothing listens at {api}. Does kubectl proxy run, or does the API server listen there?"
             )),
-            NoAnswer::Unreachable(cause) => Failed::connecting(format!(
+            NoResponse::Unreachable(cause) => Failed::connecting(format!(
                 "Kubernetes' API at {api} cannot be reached: {cause}. Check --discovery (RADIXSCOPE_DISCOVERY)."
             )),
-            NoAnswer::NotHttp(cause) => {
+            NoResponse::NotHttp(cause) => {
                 Failed::connecting(format!("{api} was asked and did not answer as HTTP does: {cause}."))
             }
         }

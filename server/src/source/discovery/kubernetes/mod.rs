@@ -13,13 +13,13 @@ use radixscope_model::record::LinkState;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::budget::Pass;
-use super::http::{NoAnswer, Parts};
+use super::http::{NoResponse, Parts};
 use super::{FIRST_WAIT, Follower, Stop};
 use crate::config::{Discovery, InvalidOption, KubernetesAt};
 use crate::hub::HubEnded;
 use crate::source::Failed;
 use client::{Client, Resource, SLICES, WATCH_S, WORKERS};
-use registry::{Kind, Registry};
+use registry::{Registry, ResourceKind};
 
 /// How long changes are gathered: a rollout changes a resource and a slice for every step of every pod.
 const GATHER: Duration = Duration::from_millis(50);
@@ -59,8 +59,8 @@ impl Kubernetes {
     /// The versions to watch from.
     async fn read_all(&mut self, to: &mut Follower<'_>) -> Result<[String; 2], Stop> {
         to.cut.clear();
-        let workers = self.read(Kind::Worker, to).await?;
-        Ok([workers, self.read(Kind::Slice, to).await?])
+        let workers = self.read(ResourceKind::Worker, to).await?;
+        Ok([workers, self.read(ResourceKind::Slice, to).await?])
     }
 
     /// Reports what is there, and what changes, until the connection fails.
@@ -74,7 +74,7 @@ impl Kubernetes {
             // Also where only watching is forbidden.
             self.hand_over(to).await?;
             match self.watch(versions, to).await? {
-                // Not at once, in case it is the answer to every watch.
+                // Not at once, in case it is the response to every watch.
                 Ended::ReadAgain => tokio::time::sleep(FIRST_WAIT).await,
                 Ended::Failed(failed) => return Ok(failed),
             }
@@ -82,7 +82,7 @@ impl Kubernetes {
     }
 
     /// Reads all objects of a kind; the version to watch from.
-    async fn read(&mut self, kind: Kind, to: &mut Follower<'_>) -> Result<String, Stop> {
+    async fn read(&mut self, kind: ResourceKind, to: &mut Follower<'_>) -> Result<String, Stop> {
         let mut pass = Pass::begin();
         let (mut next, mut version, mut lists) = (String::new(), None, 1);
         self.registry.begin_pass();
@@ -121,7 +121,7 @@ impl Kubernetes {
     /// Reads the objects of a page; what is around them. `None`: it is longer than is read.
     async fn read_page(
         &mut self,
-        kind: Kind,
+        kind: ResourceKind,
         parts: &mut Parts,
         to: &mut Follower<'_>,
     ) -> Result<Option<Piece>, Stop> {
@@ -134,7 +134,7 @@ impl Kubernetes {
                     self.registry.put_too_large(kind, &json, bytes);
                 }
                 Ok(DocumentPart::End(around)) => return Ok(Some(around)),
-                Err(NoAnswer::Endless) => return Ok(None),
+                Err(NoResponse::Endless) => return Ok(None),
                 Err(why) => return Err(self.client.failed("list", resource(kind), why).into()),
             }
             self.report_unreadable(to).await?;
@@ -148,8 +148,8 @@ impl Kubernetes {
         to: &mut Follower<'_>,
     ) -> Result<Ended, HubEnded> {
         let begun = async {
-            let workers = Watch::begin(&self.client, Kind::Worker, workers).await?;
-            Ok((workers, Watch::begin(&self.client, Kind::Slice, slices).await?))
+            let workers = Watch::begin(&self.client, ResourceKind::Worker, workers).await?;
+            Ok((workers, Watch::begin(&self.client, ResourceKind::Slice, slices).await?))
         };
         let (mut workers, mut slices) = match begun.await {
             Ok(begun) => begun,
@@ -161,15 +161,15 @@ impl Kubernetes {
                 line = workers.next(&self.client) => (&mut workers, line),
                 line = slices.next(&self.client) => (&mut slices, line),
                 () = sleep_until(tell_at.unwrap_or_else(Instant::now)), if tell_at.is_some() => {
-                    self.tell(to).await?;
+                    self.publish(to).await?;
                     tell_at = None;
                     continue;
                 }
             };
             let taken = match line {
-                Ok(Some(line)) if line.left_out == Skipped::Nothing => self.take(watch, &line.json),
+                Ok(Some(line)) if line.left_out == Skipped::Nothing => self.handle_line(watch, &line.json),
                 Ok(Some(line)) => {
-                    self.take_too_large(watch.kind, &line);
+                    self.skip_too_large(watch.kind, &line);
                     Ok(())
                 }
                 Ok(None) => watch.begin_again(&self.client).await,
@@ -185,7 +185,7 @@ impl Kubernetes {
     }
 
     /// Takes a line of a watch.
-    fn take(&mut self, watch: &mut Watch, line: &[u8]) -> Result<(), Ended> {
+    fn handle_line(&mut self, watch: &mut Watch, line: &[u8]) -> Result<(), Ended> {
         let object = match change(line) {
             Ok(WatchEvent::Put(object)) => {
                 self.registry.put(watch.kind, object);
@@ -208,7 +208,7 @@ impl Kubernetes {
     }
 
     /// Takes a line of a watch with an object that is larger than one may be. The watch goes on after the one before.
-    fn take_too_large(&mut self, kind: Kind, line: &Piece) {
+    fn skip_too_large(&mut self, kind: ResourceKind, line: &Piece) {
         match change(&line.json) {
             Ok(WatchEvent::End(object)) => self.registry.end_too_large(kind, object, line.bytes),
             Ok(WatchEvent::Put(object)) => self.registry.put_too_large(kind, object, line.bytes),
@@ -220,11 +220,11 @@ impl Kubernetes {
         }
     }
 
-    async fn tell(&mut self, to: &mut Follower<'_>) -> Result<(), HubEnded> {
+    async fn publish(&mut self, to: &mut Follower<'_>) -> Result<(), HubEnded> {
         self.hand_over(to).await?;
         let (count, namespace, remarks) = (to.count(), self.namespace(), self.registry.remarks());
-        let words = format!("Kubernetes namespace {namespace}: {count}.{remarks}");
-        to.say(LinkState::Live, words).await
+        let detail = format!("Kubernetes namespace {namespace}: {count}.{remarks}");
+        to.say(LinkState::Live, detail).await
     }
 
     /// Hands over what changed: what came or is other first, so that no process that moved seems to be gone meanwhile.
@@ -232,11 +232,11 @@ impl Kubernetes {
         if to.entries.take_room() {
             self.registry.hand_over_all();
         }
-        let (put, gone) = self.registry.changes();
+        let (put, removed) = self.registry.changes();
         for found in put {
             to.put(found).await?;
         }
-        for key in gone {
+        for key in removed {
             to.end(&key).await?;
         }
         Ok(())
@@ -250,10 +250,10 @@ impl Kubernetes {
     }
 }
 
-fn resource(kind: Kind) -> Resource {
+fn resource(kind: ResourceKind) -> Resource {
     match kind {
-        Kind::Worker => WORKERS,
-        Kind::Slice => SLICES,
+        ResourceKind::Worker => WORKERS,
+        ResourceKind::Slice => SLICES,
     }
 }
 
@@ -266,14 +266,14 @@ enum Ended {
 
 /// A watch of one kind of objects. The API server ends it after a while; then it goes on from where it was.
 struct Watch {
-    kind: Kind,
+    kind: ResourceKind,
     version: String,
     since: Instant,
     lines: Parts,
 }
 
 impl Watch {
-    async fn begin(client: &Client, kind: Kind, version: String) -> Result<Self, Ended> {
+    async fn begin(client: &Client, kind: ResourceKind, version: String) -> Result<Self, Ended> {
         let lines = client.watch(resource(kind), &version).await?;
         Ok(Self { kind, version, since: Instant::now(), lines })
     }
@@ -281,10 +281,10 @@ impl Watch {
     /// The next line; `None`: it is over. Cancel-safe.
     async fn next(&mut self, client: &Client) -> Result<Option<Piece>, Ended> {
         let until = self.since + Duration::from_secs(WATCH_S) + OVERTIME;
-        match timeout_at(until, self.lines.next()).await.unwrap_or(Err(NoAnswer::Silent)) {
+        match timeout_at(until, self.lines.next()).await.unwrap_or(Err(NoResponse::Silent)) {
             Ok(DocumentPart::Element(line) | DocumentPart::End(line)) => Ok(Some(line)),
             // Silent: its connection is dead, or it goes on for longer than it should.
-            Err(NoAnswer::Ended | NoAnswer::Silent) if self.since.elapsed() >= SHORTEST_WATCH => Ok(None),
+            Err(NoResponse::Ended | NoResponse::Silent) if self.since.elapsed() >= SHORTEST_WATCH => Ok(None),
             Err(why) => Err(Ended::Failed(client.failed("watch", resource(self.kind), why))),
         }
     }

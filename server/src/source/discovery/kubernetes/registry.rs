@@ -10,7 +10,7 @@ use radixscope_dynamo::error::{DecodeError, Reason};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::budget::{MAX_HELD_BYTES, MAX_OBJECT_BYTES, bound, size};
-use super::super::entries::{Found, Value, wants};
+use super::super::entries::{EntryValue, Found, wants};
 
 /// Most objects of a kind that are held: ten thousand workers are more than a cluster has pods for.
 const MAX_OBJECTS: usize = 10_000;
@@ -21,7 +21,7 @@ const OVERHEAD_BYTES: usize = 120;
 
 /// A kind of object.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Kind {
+pub(super) enum ResourceKind {
     Worker,
     Slice,
 }
@@ -46,7 +46,7 @@ pub(super) struct Registry {
     /// Keys that a process had when it was handed over last, and may have no more.
     withdrawn: BTreeSet<String>,
     /// Objects that cannot be read, and why.
-    unreadable: BTreeMap<(Kind, String), Unreadable>,
+    unreadable: BTreeMap<(ResourceKind, String), Unreadable>,
     /// Faults that were not handed over yet.
     faults: Vec<DecodeError>,
     /// Number of the list that is being read.
@@ -89,7 +89,7 @@ impl Registry {
 
     /// An object is so now. One that cannot be read stays as it was, as in Dynamo's own discovery, unless it is another one of
     /// that name.
-    pub(super) fn put(&mut self, kind: Kind, object: &[u8]) {
+    pub(super) fn put(&mut self, kind: ResourceKind, object: &[u8]) {
         let (name, read) = match meta(object) {
             Ok(meta) => (meta.name.clone(), self.read(kind, meta, object)),
             Err(error) => (String::new(), Err(error)),
@@ -98,17 +98,18 @@ impl Registry {
     }
 
     /// The same of an object that is larger than one may be, of which only the front is there.
-    pub(super) fn put_too_large(&mut self, kind: Kind, front: &[u8], bytes: u64) {
+    pub(super) fn put_too_large(&mut self, kind: ResourceKind, front: &[u8], bytes: u64) {
         let name = name_in_front(front).unwrap_or_default();
-        let words = format!("discovery: an object of {}, more than {}", size(bytes), bound(MAX_OBJECT_BYTES));
-        self.put_read(kind, name, Err(DecodeError::new(Reason::TooLarge, words)));
+        let detail =
+            format!("discovery: an object of {}, more than {}", size(bytes), bound(MAX_OBJECT_BYTES));
+        self.put_read(kind, name, Err(DecodeError::new(Reason::TooLarge, detail)));
     }
 
-    fn put_read(&mut self, kind: Kind, name: String, read: Result<(), DecodeError>) {
+    fn put_read(&mut self, kind: ResourceKind, name: String, read: Result<(), DecodeError>) {
         let pass = self.pass;
         match kind {
-            Kind::Worker => drop(self.workers.get_mut(&name).map(|known| known.pass = pass)),
-            Kind::Slice => drop(self.slices.get_mut(&name).map(|known| known.pass = pass)),
+            ResourceKind::Worker => drop(self.workers.get_mut(&name).map(|known| known.pass = pass)),
+            ResourceKind::Slice => drop(self.slices.get_mut(&name).map(|known| known.pass = pass)),
         }
         let key = (kind, name);
         let Err(error) = read else { return drop(self.unreadable.remove(&key)) };
@@ -128,19 +129,19 @@ impl Registry {
         std::mem::take(&mut self.faults)
     }
 
-    fn read(&mut self, kind: Kind, meta: Meta, object: &[u8]) -> Result<(), DecodeError> {
+    fn read(&mut self, kind: ResourceKind, meta: Meta, object: &[u8]) -> Result<(), DecodeError> {
         let Meta { name, uid, owner, .. } = meta;
         let known_bytes = match kind {
-            Kind::Worker => self.workers.get(&name).map(|known| known.bytes),
-            Kind::Slice => self.slices.get(&name).map(|known| known.bytes),
+            ResourceKind::Worker => self.workers.get(&name).map(|known| known.bytes),
+            ResourceKind::Slice => self.slices.get(&name).map(|known| known.bytes),
         };
-        let count = if kind == Kind::Worker { self.workers.len() } else { self.slices.len() };
+        let count = if kind == ResourceKind::Worker { self.workers.len() } else { self.slices.len() };
         if known_bytes.is_none() && count == MAX_OBJECTS {
             return Err(DecodeError::new(Reason::TooLarge, "discovery: more than 10,000 objects of a kind"));
         }
         let room = MAX_HELD_BYTES - self.bytes + known_bytes.unwrap_or(0);
         match kind {
-            Kind::Slice => {
+            ResourceKind::Slice => {
                 let pods = ready_pods(object)?;
                 // Each is held here and among those that are ready.
                 let of_pod = |pod: &Pod| 2 * (pod.name.len() + pod.uid.len() + OVERHEAD_BYTES);
@@ -148,15 +149,15 @@ impl Registry {
                 within(bytes, room)?;
                 self.put_slice(name, pods, bytes);
             }
-            Kind::Worker => {
+            ResourceKind::Worker => {
                 if self.workers.get(&name).is_some_and(|known| known.uid != uid) {
                     self.remove_worker(&name);
                 }
                 let entries = entries(&name, worker_metadata(object)?, self.namespace.as_deref());
                 let pod = owner.unwrap_or_else(|| Pod { name: name.clone(), uid: String::new() });
                 let of_entry = |found: &Found| match &found.value {
-                    Value::Read(value) => found.key.len() + value.len() + OVERHEAD_BYTES,
-                    Value::TooLarge { .. } => found.key.len() + OVERHEAD_BYTES,
+                    EntryValue::Read(value) => found.key.len() + value.len() + OVERHEAD_BYTES,
+                    EntryValue::TooLarge { .. } => found.key.len() + OVERHEAD_BYTES,
                 };
                 let texts =
                     2 * (name.len() + pod.name.len()) + uid.len() + pod.uid.len() + 2 * OVERHEAD_BYTES;
@@ -231,7 +232,7 @@ impl Registry {
     }
 
     /// An object is gone.
-    pub(super) fn end(&mut self, kind: Kind, object: &[u8]) {
+    pub(super) fn end(&mut self, kind: ResourceKind, object: &[u8]) {
         match meta(object) {
             Ok(meta) => self.remove(kind, meta.name),
             Err(error) => self.faults.push(error),
@@ -239,29 +240,29 @@ impl Registry {
     }
 
     /// The same of an object that is larger than one may be.
-    pub(super) fn end_too_large(&mut self, kind: Kind, front: &[u8], bytes: u64) {
+    pub(super) fn end_too_large(&mut self, kind: ResourceKind, front: &[u8], bytes: u64) {
         match name_in_front(front) {
             Some(name) => self.remove(kind, name),
             None => self.put_too_large(kind, front, bytes),
         }
     }
 
-    fn remove(&mut self, kind: Kind, name: String) {
+    fn remove(&mut self, kind: ResourceKind, name: String) {
         match kind {
-            Kind::Worker => self.remove_worker(&name),
-            Kind::Slice => self.remove_slice(&name),
+            ResourceKind::Worker => self.remove_worker(&name),
+            ResourceKind::Slice => self.remove_slice(&name),
         }
         self.unreadable.remove(&(kind, name));
     }
 
     /// The list of all objects of a kind is complete: there are no others.
-    pub(super) fn end_pass(&mut self, kind: Kind) {
+    pub(super) fn end_pass(&mut self, kind: ResourceKind) {
         let pass = self.pass;
-        let gone: Vec<String> = match kind {
-            Kind::Worker => names(&self.workers, |worker| worker.pass != pass),
-            Kind::Slice => names(&self.slices, |slice| slice.pass != pass),
+        let removed: Vec<String> = match kind {
+            ResourceKind::Worker => names(&self.workers, |worker| worker.pass != pass),
+            ResourceKind::Slice => names(&self.slices, |slice| slice.pass != pass),
         };
-        gone.into_iter().for_each(|name| self.remove(kind, name));
+        removed.into_iter().for_each(|name| self.remove(kind, name));
         self.unreadable.retain(|(of, _), unreadable| *of != kind || unreadable.pass == pass);
     }
 
@@ -275,7 +276,7 @@ impl Registry {
         let mut put = Vec::new();
         self.collect(&mut put);
         let withdrawn = std::mem::take(&mut self.withdrawn);
-        let (gone, shared): (Vec<String>, Vec<String>) = withdrawn.into_iter().partition(|key| {
+        let (removed, shared): (Vec<String>, Vec<String>) = withdrawn.into_iter().partition(|key| {
             let sum = xxh3_64(key.as_bytes());
             let is_gone = self.holders.get(&sum).is_none_or(|holders| *holders == 0);
             if is_gone {
@@ -288,7 +289,7 @@ impl Registry {
             self.hand_over_all();
             self.collect(&mut put);
         }
-        (put, gone)
+        (put, removed)
     }
 
     fn collect(&mut self, put: &mut Vec<Found>) {
@@ -320,7 +321,7 @@ impl Registry {
     /// What it is that is registered and does not count, in words; "" if there is nothing. As of the last changes.
     pub(super) fn remarks(&self) -> String {
         let mut waiting = self.workers.iter().filter(|(_, worker)| !worker.counts).map(|(name, _)| name);
-        let mut words = match (waiting.next(), waiting.count()) {
+        let mut detail = match (waiting.next(), waiting.count()) {
             (None, _) => String::new(),
             (Some(name), 0) => format!(" 1 more process is registered ({name}); its pod is not ready."),
             (Some(name), others) => format!(
@@ -331,9 +332,9 @@ impl Registry {
         if let Some(((_, name), Unreadable { error, .. })) = self.unreadable.first_key_value() {
             let count = self.unreadable.len();
             let more = if count == MAX_UNREADABLE { " or more" } else { "" };
-            words.push_str(&format!(" Invalid objects: {count}{more}, the first is {name:?} ({error})."));
+            detail.push_str(&format!(" Invalid objects: {count}{more}, the first is {name:?} ({error})."));
         }
-        words
+        detail
     }
 }
 
@@ -343,8 +344,8 @@ fn names<T>(of: &BTreeMap<String, T>, which: impl Fn(&T) -> bool) -> Vec<String>
 
 fn within(bytes: usize, room: usize) -> Result<(), DecodeError> {
     if bytes > room {
-        let words = format!("discovery: objects of more than {} together", bound(MAX_HELD_BYTES));
-        return Err(DecodeError::new(Reason::TooLarge, words));
+        let detail = format!("discovery: objects of more than {} together", bound(MAX_HELD_BYTES));
+        return Err(DecodeError::new(Reason::TooLarge, detail));
     }
     Ok(())
 }
@@ -360,7 +361,7 @@ fn entries(name: &str, read: WorkerMetadata<'_>, namespace: Option<&str>) -> Vec
             key = format!("{key}/{name}");
         }
         // In etcd the lease is the process.
-        let value = Value::of(value.len(), || Bytes::copy_from_slice(value));
+        let value = EntryValue::of(value.len(), || Bytes::copy_from_slice(value));
         wants(namespace, &key).then_some(Found { key, value, lease: instance_id })
     };
     entries.into_iter().filter_map(entry).collect()
@@ -394,9 +395,9 @@ mod tests {
 
     impl Followed {
         fn keys(&mut self) -> Vec<&str> {
-            let (put, gone) = self.registry.changes();
+            let (put, removed) = self.registry.changes();
             self.keys.extend(put.into_iter().map(|found| found.key));
-            gone.iter().for_each(|key| assert!(self.keys.remove(key), "{key} was never put"));
+            removed.iter().for_each(|key| assert!(self.keys.remove(key), "{key} was never put"));
             self.keys.iter().map(|key| &**key).collect()
         }
     }
@@ -422,13 +423,13 @@ mod tests {
     fn a_process_counts_while_its_own_pod_is_ready() {
         let mut registry = Followed::default();
         let endpoints = json!({"n/c/e/2a": {"instance_id": 42}});
-        registry.put(Kind::Worker, &worker("a", "c1", "p1", endpoints.clone()));
+        registry.put(ResourceKind::Worker, &worker("a", "c1", "p1", endpoints.clone()));
         assert_eq!(registry.keys(), NONE);
         assert!(registry.remarks().contains("not ready"));
         // A pod may be in two slices for a moment.
-        registry.put(Kind::Slice, &slice("s", &[("a", "p1")]));
-        registry.put(Kind::Slice, &slice("t", &[("a", "p1"), ("b", "p2")]));
-        registry.put(Kind::Slice, &slice("s", &[]));
+        registry.put(ResourceKind::Slice, &slice("s", &[("a", "p1")]));
+        registry.put(ResourceKind::Slice, &slice("t", &[("a", "p1"), ("b", "p2")]));
+        registry.put(ResourceKind::Slice, &slice("s", &[]));
         let (put, _) = registry.changes();
         assert_eq!(
             put.iter().map(|found| (&*found.key, found.lease)).collect::<Vec<_>>(),
@@ -437,23 +438,23 @@ mod tests {
         assert_eq!(registry.remarks(), "");
         registry.keys.insert(ENTRY.to_owned());
         // The next pod of that name did not register yet.
-        registry.put(Kind::Slice, &slice("t", &[("a", "p3")]));
+        registry.put(ResourceKind::Slice, &slice("t", &[("a", "p3")]));
         assert_eq!(registry.keys(), NONE);
-        registry.put(Kind::Worker, &worker("a", "c2", "p3", endpoints));
+        registry.put(ResourceKind::Worker, &worker("a", "c2", "p3", endpoints));
         assert_eq!(registry.keys(), [ENTRY]);
-        registry.end(Kind::Worker, &worker("a", "c2", "p3", json!(null)));
+        registry.end(ResourceKind::Worker, &worker("a", "c2", "p3", json!(null)));
         assert_eq!(registry.keys(), NONE);
     }
 
     #[test]
-    fn what_cannot_be_read_stays_as_it_was_and_is_said_once() {
+    fn what_cannot_be_read_stays_as_it_was_and_is_reported_once() {
         let mut registry = Followed::default();
-        registry.put(Kind::Slice, &slice("s", &[("a", "p1")]));
-        registry.put(Kind::Worker, &worker("a", "c1", "p1", json!({"n/c/e/2a": {}})));
+        registry.put(ResourceKind::Slice, &slice("s", &[("a", "p1")]));
+        registry.put(ResourceKind::Worker, &worker("a", "c1", "p1", json!({"n/c/e/2a": {}})));
         let bad = worker("a", "c1", "p1", json!([7]));
-        registry.put(Kind::Worker, &bad);
+        registry.put(ResourceKind::Worker, &bad);
         assert_eq!(registry.take_faults().len(), 1);
-        registry.put(Kind::Worker, &bad);
+        registry.put(ResourceKind::Worker, &bad);
         assert_eq!(registry.take_faults(), []);
         assert_eq!(registry.keys(), [ENTRY]);
         assert!(
@@ -462,23 +463,23 @@ mod tests {
             registry.remarks()
         );
         // Another resource of that name: what the one before registered is gone.
-        registry.put(Kind::Worker, &worker("a", "c2", "p1", json!([7])));
+        registry.put(ResourceKind::Worker, &worker("a", "c2", "p1", json!([7])));
         assert_eq!(registry.keys(), NONE);
         registry.begin_pass();
-        registry.end_pass(Kind::Worker);
+        registry.end_pass(ResourceKind::Worker);
         assert_eq!(registry.remarks(), "");
         registry.take_faults();
-        registry.put(Kind::Slice, b"{}");
-        registry.end(Kind::Slice, b"[]");
+        registry.put(ResourceKind::Slice, b"{}");
+        registry.end(ResourceKind::Slice, b"[]");
         assert_eq!(registry.take_faults().len(), 2);
     }
 
     #[test]
-    fn keys_without_a_process_are_told_apart() {
+    fn keys_without_a_process_are_distinguished() {
         let mut registry = Followed::default();
-        registry.put(Kind::Slice, &slice("s", &[("a", "p"), ("b", "p")]));
+        registry.put(ResourceKind::Slice, &slice("s", &[("a", "p"), ("b", "p")]));
         for name in ["a", "b"] {
-            registry.put(Kind::Worker, &worker(name, "c", "p", json!({"n/c/e": {}})));
+            registry.put(ResourceKind::Worker, &worker(name, "c", "p", json!({"n/c/e": {}})));
         }
         assert_eq!(registry.keys(), ["v1/instances/n/c/e/a", "v1/instances/n/c/e/b"]);
     }
@@ -488,37 +489,37 @@ mod tests {
         let mut registry = Followed::default();
         let names: Vec<String> = (0..1_000).map(|n| format!("w{n}")).collect();
         let pods: Vec<(&str, &str)> = names.iter().map(|name| (&**name, "p")).collect();
-        registry.put(Kind::Slice, &slice("s", &pods));
+        registry.put(ResourceKind::Slice, &slice("s", &pods));
         let endpoints = |n: usize, value: u32| {
             let entries = (0..10).map(|e| (format!("n/c/e{e}/{n:x}"), json!({"instance_id": n, "v": value})));
             Value::Object(entries.collect())
         };
         for (n, name) in names.iter().enumerate() {
-            registry.put(Kind::Worker, &worker(name, "c", "p", endpoints(n, 0)));
+            registry.put(ResourceKind::Worker, &worker(name, "c", "p", endpoints(n, 0)));
         }
         assert_eq!(registry.keys().len(), 10_000);
-        registry.put(Kind::Worker, &worker("w7", "c", "p", endpoints(7, 1)));
-        let (put, gone) = registry.changes();
-        assert_eq!((put.len(), gone.len()), (10, 0));
-        registry.put(Kind::Slice, &slice("s", &pods[3..]));
-        let (put, gone) = registry.changes();
-        assert_eq!((put.len(), gone.len()), (0, 30));
+        registry.put(ResourceKind::Worker, &worker("w7", "c", "p", endpoints(7, 1)));
+        let (put, removed) = registry.changes();
+        assert_eq!((put.len(), removed.len()), (10, 0));
+        registry.put(ResourceKind::Slice, &slice("s", &pods[3..]));
+        let (put, removed) = registry.changes();
+        assert_eq!((put.len(), removed.len()), (0, 30));
         assert!(registry.changes() == (vec![], vec![]));
     }
 
     #[test]
     fn a_key_of_two_processes_stays_until_both_are_gone() {
         let mut registry = Followed::default();
-        registry.put(Kind::Slice, &slice("s", &[("a", "p"), ("b", "p")]));
+        registry.put(ResourceKind::Slice, &slice("s", &[("a", "p"), ("b", "p")]));
         for name in ["a", "b"] {
-            registry.put(Kind::Worker, &worker(name, "c", "p", json!({"n/c/e/2a": {"of": name}})));
+            registry.put(ResourceKind::Worker, &worker(name, "c", "p", json!({"n/c/e/2a": {"of": name}})));
         }
         assert_eq!(registry.keys(), [ENTRY]);
-        registry.end(Kind::Worker, &worker("b", "c", "p", json!(null)));
-        let (put, gone) = registry.changes();
-        assert_eq!((put.len(), gone.len()), (1, 0));
-        assert!(matches!(&put[0].value, super::Value::Read(value) if value.ends_with(b"\"a\"}")));
-        registry.end(Kind::Worker, &worker("a", "c", "p", json!(null)));
+        registry.end(ResourceKind::Worker, &worker("b", "c", "p", json!(null)));
+        let (put, removed) = registry.changes();
+        assert_eq!((put.len(), removed.len()), (1, 0));
+        assert!(matches!(&put[0].value, super::EntryValue::Read(value) if value.ends_with(b"\"a\"}")));
+        registry.end(ResourceKind::Worker, &worker("a", "c", "p", json!(null)));
         assert_eq!(registry.keys(), NONE);
     }
 
@@ -530,8 +531,8 @@ mod tests {
         let pods: Vec<String> = (0..1_000).map(|n| format!("{n:0200}")).collect();
         let pods: Vec<(&str, &str)> = pods.iter().map(|name| (&**name, "p")).collect();
         for n in 0..30 {
-            registry.put(Kind::Worker, &worker(&format!("w{n}"), "c", "p", large.clone().into()));
-            registry.put(Kind::Slice, &slice(&format!("s{n}"), &pods));
+            registry.put(ResourceKind::Worker, &worker(&format!("w{n}"), "c", "p", large.clone().into()));
+            registry.put(ResourceKind::Slice, &slice(&format!("s{n}"), &pods));
             assert!(registry.bytes <= MAX_HELD_BYTES);
         }
         assert!(
@@ -541,8 +542,8 @@ mod tests {
         );
         assert!(!registry.take_faults().is_empty());
         registry.begin_pass();
-        registry.end_pass(Kind::Worker);
-        registry.end_pass(Kind::Slice);
+        registry.end_pass(ResourceKind::Worker);
+        registry.end_pass(ResourceKind::Slice);
         assert_eq!((registry.bytes, registry.ready.len(), registry.by_pod.len()), (0, 0, 0));
         assert_eq!(registry.remarks(), "");
     }
@@ -550,10 +551,10 @@ mod tests {
     #[test]
     fn an_object_that_is_too_large_is_named_and_stays_as_it_was() {
         let mut registry = Followed::default();
-        registry.put(Kind::Slice, &slice("s", &[("a", "p1")]));
-        registry.put(Kind::Worker, &worker("a", "c1", "p1", json!({"n/c/e/2a": {}})));
+        registry.put(ResourceKind::Slice, &slice("s", &[("a", "p1")]));
+        registry.put(ResourceKind::Worker, &worker("a", "c1", "p1", json!({"n/c/e/2a": {}})));
         registry.put_too_large(
-            Kind::Worker,
+            ResourceKind::Worker,
             br#"{"metadata":{"name":"a","uid":"c1"},"spec":{"da"#,
             9_000_000,
         );
@@ -563,7 +564,7 @@ mod tests {
             remarks.contains(r#"the first is "a" (discovery: an object of 9 MB, more than 2 MiB)"#),
             "{remarks}"
         );
-        registry.end_too_large(Kind::Worker, br#"{"metadata":{"name":"a"},"spec":{"da"#, 9_000_000);
+        registry.end_too_large(ResourceKind::Worker, br#"{"metadata":{"name":"a"},"spec":{"da"#, 9_000_000);
         assert_eq!(registry.keys(), NONE);
         assert_eq!(registry.remarks(), "");
     }

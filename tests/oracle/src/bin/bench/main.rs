@@ -42,7 +42,7 @@ fn main() -> Result<()> {
     if is_brief {
         return print_brief(&captures);
     }
-    let mut report = report::Report::new();
+    let mut report = report::BenchReport::new();
     for name in &captures {
         if let Some(measured) = throughput::measure(name)? {
             let memory = memory::measure(&measured.capture, &memory::capture_events(name)?);

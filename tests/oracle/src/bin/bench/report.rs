@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::memory::{Memory, SnapshotCost};
 use crate::scoring::{Counterfactual, Scoring};
-use crate::throughput::{Costs, Duel, Throughput};
+use crate::throughput::{Comparison, Costs, Throughput};
 
 /// Least ratio of throughputs, decoding included.
 const LEAST_RATIO: f64 = 2.0;
@@ -20,7 +20,7 @@ const SCORING_MS: f64 = 2.0;
 const SCORING_RATIO: f64 = 1.0;
 
 #[derive(Serialize)]
-pub(crate) struct Report {
+pub(crate) struct BenchReport {
     machine: Machine,
     /// Version of the crate compared with.
     rival: &'static str,
@@ -52,7 +52,7 @@ impl Machine {
     }
 }
 
-impl Report {
+impl BenchReport {
     pub(crate) fn new() -> Self {
         Self {
             machine: Machine::here(),
@@ -75,8 +75,8 @@ impl Report {
         );
         for t in &self.throughput {
             let head = format!("{:<22} {:<10} {:>8}", t.capture, t.wire, t.blocks);
-            print_duel(&head, "decode + apply", &t.decode_and_apply);
-            print_duel("", "  in events", &t.decode_and_apply_events);
+            print_comparison(&head, "decode + apply", &t.decode_and_apply);
+            print_comparison("", "  in events", &t.decode_and_apply_events);
             let Costs { ours_ns_per_event, theirs_ns_per_event, ours_ns_per_block, theirs_ns_per_block } =
                 &t.costs;
             println!(
@@ -87,8 +87,8 @@ impl Report {
                 "{:<42} {:<18} {ours_ns_per_block:>10.1} {theirs_ns_per_block:>10.1}",
                 "", "  ns a block"
             );
-            print_duel("", "apply only", &t.apply);
-            print_duel("", "overlap", &t.overlap);
+            print_comparison("", "apply only", &t.apply);
+            print_comparison("", "overlap", &t.overlap);
         }
         let worst = self.throughput.iter().map(|t| t.decode_and_apply.ratio).fold(f64::INFINITY, f64::min);
         println!(
@@ -142,11 +142,11 @@ impl Report {
         for s in &self.scoring {
             println!(
                 "{:<30} {:>8} {:>8} {:>9.3} {:>10.3} {:>7.2}",
-                s.what, s.workers, s.prompt_blocks, s.ours_ms, s.theirs_ms, s.duel.ratio
+                s.what, s.workers, s.prompt_blocks, s.ours_ms, s.theirs_ms, s.comparison.ratio
             );
         }
         let worst = self.scoring.iter().map(|s| s.ours_ms).fold(0.0, f64::max);
-        let ratio = self.scoring.iter().map(|s| s.duel.ratio).fold(f64::INFINITY, f64::min);
+        let ratio = self.scoring.iter().map(|s| s.comparison.ratio).fold(f64::INFINITY, f64::min);
         println!(
             "\nscoring: {worst:.3} ms at most, budget {SCORING_MS} ms; {ratio:.2} × at least, budget {SCORING_RATIO} ×: {}",
             met(worst <= SCORING_MS && ratio >= SCORING_RATIO)
@@ -159,13 +159,13 @@ impl Report {
 }
 
 #[expect(clippy::print_stdout, reason = "what the program is for")]
-fn print_duel(head: &str, what: &str, duel: &Duel) {
-    let [low, high] = duel.ratio_quartiles;
+fn print_comparison(head: &str, what: &str, comparison: &Comparison) {
+    let [low, high] = comparison.ratio_quartiles;
     println!(
         "{head:<42} {what:<18} {:>10.2} {:>10.2} {:>7.2}  {low:.2} – {high:.2}",
-        duel.ours_per_s / 1e6,
-        duel.theirs_per_s / 1e6,
-        duel.ratio
+        comparison.ours_per_s / 1e6,
+        comparison.theirs_per_s / 1e6,
+        comparison.ratio
     );
 }
 

@@ -12,13 +12,13 @@ use radixscope_model::id::{DecisionId, Millis, TokensHash, WorkerIx};
 use radixscope_model::record::Candidate;
 use radixscope_oracle::selector::{Selection, Taints};
 use radixscope_oracle::{Change, Event, ours, theirs};
-use radixscope_router::{Formula, Load, Request, RouterSettings, Scores, TieBreak, WorkerInput, score};
+use radixscope_router::{Formula, Load, RoutedRequest, RouterSettings, Scores, TieBreak, WorkerInput, score};
 use radixscope_state::tree::{OverlapRule, Tree};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::Serialize;
 
-use crate::throughput::{Duel, duel, quantile};
+use crate::throughput::{Comparison, compare, quantile};
 
 const WORKERS: u16 = 1_000;
 const PROMPT_BLOCKS: usize = 10_000;
@@ -39,7 +39,8 @@ pub(crate) struct Scoring {
     pub(crate) prompt_blocks: usize,
     pub(crate) ours_ms: f64,
     pub(crate) theirs_ms: f64,
-    pub(crate) duel: Duel,
+    #[serde(rename = "duel")]
+    pub(crate) comparison: Comparison,
 }
 
 /// The decisions of a session under another setting.
@@ -72,7 +73,8 @@ fn measure_one(lengths: usize, what: &'static str) -> anyhow::Result<Scoring> {
         their_tree.apply_event(theirs::router_event(event, id)).context("a store without parent")?;
     }
     let options = RouterSettings::new(Formula::E);
-    let request = Request::new(PROMPT_BLOCKS as u64 * u64::from(BLOCK_SIZE_TOKENS) + 5, BLOCK_SIZE_TOKENS);
+    let request =
+        RoutedRequest::new(PROMPT_BLOCKS as u64 * u64::from(BLOCK_SIZE_TOKENS) + 5, BLOCK_SIZE_TOKENS);
     let mut inputs: Vec<WorkerInput> = (0..WORKERS)
         .map(|_| WorkerInput {
             load: Some(Load {
@@ -108,15 +110,15 @@ fn measure_one(lengths: usize, what: &'static str) -> anyhow::Result<Scoring> {
         their_choice = selection.select(&selector);
         start.elapsed()
     };
-    let duel = duel("decisions", 1, &mut our_turn, &mut their_turn);
+    let comparison = compare("decisions", 1, &mut our_turn, &mut their_turn);
     anyhow::ensure!(our_choice.is_some() && our_choice == their_choice, "the choices differ");
     Ok(Scoring {
         what,
         workers: WORKERS,
         prompt_blocks: PROMPT_BLOCKS,
-        ours_ms: 1e3 / duel.ours_per_s,
-        theirs_ms: 1e3 / duel.theirs_per_s,
-        duel,
+        ours_ms: 1e3 / comparison.ours_per_s,
+        theirs_ms: 1e3 / comparison.theirs_per_s,
+        comparison,
     })
 }
 

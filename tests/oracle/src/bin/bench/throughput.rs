@@ -25,7 +25,7 @@ const ROUND: Duration = Duration::from_millis(60);
 
 /// One kind of work, timed both ways.
 #[derive(Serialize)]
-pub(crate) struct Duel {
+pub(crate) struct Comparison {
     /// What a second counts.
     pub(crate) unit: &'static str,
     pub(crate) ours_per_s: f64,
@@ -55,15 +55,15 @@ pub(crate) struct Throughput {
     /// Blocks stored and hashes removed.
     pub(crate) blocks: usize,
     /// Message bytes to state, in blocks.
-    pub(crate) decode_and_apply: Duel,
+    pub(crate) decode_and_apply: Comparison,
     /// The same work in events.
-    pub(crate) decode_and_apply_events: Duel,
+    pub(crate) decode_and_apply_events: Comparison,
     /// The same in nanoseconds an event and a block.
     pub(crate) costs: Costs,
     /// Decoded events to state, in blocks.
-    pub(crate) apply: Duel,
+    pub(crate) apply: Comparison,
     /// Overlap of every path of the end state with every worker, in blocks of the paths.
-    pub(crate) overlap: Duel,
+    pub(crate) overlap: Comparison,
 }
 
 /// Decoding and applying alone, in one line: for a look at one change.
@@ -80,7 +80,7 @@ pub(crate) fn brief(name: &str) -> anyhow::Result<Option<String>> {
     if blocks == 0 {
         return Ok(None);
     }
-    let it = duel("blocks", blocks, || fold_messages(&messages).1, || apply_messages(wire, &messages).1);
+    let it = compare("blocks", blocks, || fold_messages(&messages).1, || apply_messages(wire, &messages).1);
     let [low, high] = it.ratio_quartiles;
     let ns_per_event = |per_s: f64| blocks as f64 / events as f64 * 1e9 / per_s;
     Ok(Some(format!(
@@ -107,9 +107,10 @@ pub(crate) fn measure(name: &str) -> anyhow::Result<Option<Throughput>> {
     if blocks == 0 {
         return Ok(None);
     }
-    let whole = duel("blocks", blocks, || fold_messages(&messages).1, || apply_messages(wire, &messages).1);
+    let whole =
+        compare("blocks", blocks, || fold_messages(&messages).1, || apply_messages(wire, &messages).1);
     let per_event = events.len() as f64 / blocks as f64;
-    let decode_and_apply_events = Duel {
+    let decode_and_apply_events = Comparison {
         unit: "events",
         ours_per_s: whole.ours_per_s * per_event,
         theirs_per_s: whole.theirs_per_s * per_event,
@@ -122,7 +123,7 @@ pub(crate) fn measure(name: &str) -> anyhow::Result<Option<Throughput>> {
         theirs_ns_per_block: 1e9 / whole.theirs_per_s,
     };
     let entries = entries(&messages);
-    let apply = duel("blocks", blocks, || fold_entries(&entries), || apply_events(events.clone()));
+    let apply = compare("blocks", blocks, || fold_entries(&entries), || apply_events(events.clone()));
     let overlap = overlap(wire, &messages);
     Ok(Some(Throughput {
         capture: name.trim_end_matches('/').rsplit('/').next().unwrap_or(name).to_owned(),
@@ -161,12 +162,12 @@ fn blocks_of(event: &RouterEvent) -> usize {
 }
 
 /// Times both in turns; each closure does the whole work once on a fresh tree and says how long it took.
-pub(crate) fn duel(
+pub(crate) fn compare(
     unit: &'static str,
     units: usize,
     mut ours: impl FnMut() -> Duration,
     mut theirs: impl FnMut() -> Duration,
-) -> Duel {
+) -> Comparison {
     let once = ours().max(theirs()).max(Duration::from_micros(1));
     let times = (ROUND.as_secs_f64() / once.as_secs_f64()).ceil().max(1.0) as u32;
     let (mut a, mut b) = (Vec::new(), Vec::new());
@@ -181,7 +182,7 @@ pub(crate) fn duel(
         b.push(them.as_secs_f64());
     }
     let ratios: Vec<f64> = a.iter().zip(&b).map(|(us, them)| them / us).collect();
-    Duel {
+    Comparison {
         unit,
         ours_per_s: units as f64 / quantile(&a, 0.5),
         theirs_per_s: units as f64 / quantile(&b, 0.5),
@@ -208,7 +209,7 @@ fn fold_messages(messages: &[Message]) -> (Cluster, Duration) {
     let start = Instant::now();
     for (m, payload) in messages.iter().zip(payloads) {
         let Some(payload) = subjects.publication(&m.subject, m.reply.as_deref(), payload) else { continue };
-        intake.take(&Received { source, at_ms: Millis(m.at_ms()), payload }, &mut cluster);
+        intake.handle(&Received { source, at_ms: Millis(m.at_ms()), payload }, &mut cluster);
     }
     let took = start.elapsed();
     (cluster, took)
@@ -229,12 +230,12 @@ fn apply_messages(wire: Wire, messages: &[Message]) -> (RadixTree, Duration) {
 
 /// Keeps the records as bytes beside the state that they make.
 #[derive(Default)]
-struct Kept {
+struct Retained {
     cluster: Cluster,
     entries: Vec<Vec<u8>>,
 }
 
-impl RecordSink for Kept {
+impl RecordSink for Retained {
     fn cluster(&self) -> &Cluster {
         &self.cluster
     }
@@ -246,16 +247,16 @@ impl RecordSink for Kept {
 }
 
 fn entries(messages: &[Message]) -> Vec<Vec<u8>> {
-    let (mut intake, mut kept) = (Intake::default(), Kept::default());
+    let (mut intake, mut retained) = (Intake::default(), Retained::default());
     let mut subjects = NatsSubjects::default();
-    let Some(source) = intake.source("capture", SourceKind::Nats, Millis(1), &mut kept) else {
+    let Some(source) = intake.source("capture", SourceKind::Nats, Millis(1), &mut retained) else {
         unreachable!("the first source is never one too many");
     };
     for m in messages {
         let Some(payload) = subjects.publication(&m.subject, None, m.payload.clone()) else { continue };
-        intake.take(&Received { source, at_ms: Millis(m.at_ms()), payload }, &mut kept);
+        intake.handle(&Received { source, at_ms: Millis(m.at_ms()), payload }, &mut retained);
     }
-    kept.entries
+    retained.entries
 }
 
 fn fold_entries(bytes: &[Vec<u8>]) -> Duration {
@@ -277,14 +278,14 @@ fn apply_events(events: Vec<RouterEvent>) -> Duration {
     start.elapsed()
 }
 
-fn overlap(wire: Wire, messages: &[Message]) -> Duel {
+fn overlap(wire: Wire, messages: &[Message]) -> Comparison {
     let (cluster, _) = fold_messages(messages);
     let (tree, _) = apply_messages(wire, messages);
     let paths = ours::paths(cluster.tree(cluster.default_pool()));
     let blocks = paths.iter().map(Vec::len).sum();
     let their_paths: Vec<Vec<LocalBlockHash>> =
         paths.iter().map(|path| path.iter().copied().map(LocalBlockHash).collect()).collect();
-    duel(
+    compare(
         "blocks",
         blocks,
         || our_queries(cluster.tree(cluster.default_pool()), &paths),

@@ -218,10 +218,10 @@ fn engine_per_router(view: &View<'_>, pool: PoolIx, chains: &Chains) -> Option<f
     let longest = decisions.max_by_key(|decided| decided.decision.isl_blocks)?;
     let isl_blocks = longest.decision.isl_blocks? as f64;
     let size = longest.decision.block_size_tokens.map(f64::from);
-    let answer = longest.progress.output_tokens.zip(size).map(|(tokens, size)| tokens as f64 / size);
-    let ratio = (isl_blocks + answer.unwrap_or(0.0)) / chains.longest_blocks as f64;
+    let response = longest.progress.output_tokens.zip(size).map(|(tokens, size)| tokens as f64 / size);
+    let ratio = (isl_blocks + response.unwrap_or(0.0)) / chains.longest_blocks as f64;
     let rounded = ratio.log2().round().exp2();
-    (rounded >= 1.0 || answer.is_some()).then_some(rounded)
+    (rounded >= 1.0 || response.is_some()).then_some(rounded)
 }
 
 /// Whether workers of one component register different sizes.

@@ -91,7 +91,7 @@ fn stores_that_a_log_says_are_dropped_are_found_before_the_first_removal() {
 }
 
 #[test]
-fn empty_stores_alone_do_not_tell_relay_from_small_blocks() {
+fn empty_stores_alone_do_not_distinguish_the_relay_from_small_blocks() {
     let mut stage = emptied();
     assert!(form(&stage).starts_with("2 or 3:"));
     assert_eq!(stage.grave(), [CODE]);

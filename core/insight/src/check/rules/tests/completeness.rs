@@ -11,7 +11,7 @@ use radixscope_model::record::{
 pub(super) fn failed() -> Stage {
     let mut stage = late();
     let next_ms = Some(Millis(stage.now().0 + 300_000));
-    stage.asks(WorkerIx(0), QueryState::Failed { next_ms }, "no answer within 3 s at 10.0.0.1:4444");
+    stage.asks(WorkerIx(0), QueryState::Failed { next_ms }, "no response within 3 s at 10.0.0.1:4444");
     stage.pass(10);
     stage
 }
@@ -57,8 +57,8 @@ fn the_setting_proposed_is_the_one_that_is_missing() {
     assert!(settings(&late()).contains(&"--tree-dumps".to_owned()), "{:?}", settings(&late()));
     let stage = failed();
     let done = evidence(stage.found("tree_partial"), "Next step for worker 7/0").to_owned();
-    let words = "the last query failed: no answer within 3 s at 10.0.0.1:4444; next try in 29";
-    assert!(done.starts_with(words), "{done}");
+    let text = "the last query failed: no response within 3 s at 10.0.0.1:4444; next try in 29";
+    assert!(done.starts_with(text), "{done}");
     assert_eq!(settings(&stage), [""], "its value is the reader's");
     assert!(stage.found("tree_partial").fix[0].text.contains("`--callback`"));
     let mut stage = late();
@@ -74,7 +74,7 @@ fn the_setting_proposed_is_the_one_that_is_missing() {
 }
 
 #[test]
-fn an_answer_ends_it() {
+fn a_response_ends_it() {
     let mut stage = late();
     stage.knows(WorkerIx(0), TreeKnowledge::Complete, KnowledgeWhy::Dump);
     stage.pass(7);
@@ -139,7 +139,7 @@ fn a_break_that_cost_the_tree_nothing_is_no_loss() {
 }
 
 #[test]
-fn a_difference_that_survives_a_second_answer_is_a_fault_of_the_events() {
+fn a_difference_that_survives_a_second_response_is_a_fault_of_the_events() {
     let stage = diverged();
     assert_eq!(stage.grave(), ["tree_drift"]);
     let finding = stage.found("tree_drift");

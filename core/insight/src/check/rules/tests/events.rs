@@ -192,7 +192,7 @@ fn a_component_that_only_decodes_may_be_silent() {
 }
 
 #[test]
-fn workers_of_the_line_that_the_router_does_not_hear_are_named() {
+fn workers_whose_events_the_router_does_not_receive_are_named() {
     let stage = two_lines();
     let finding = stage.found("event_planes_mixed");
     assert_eq!((finding.severity, &*finding.workers), (Severity::Critical, &[WorkerIx(2)][..]));
@@ -294,7 +294,7 @@ fn a_worker_that_came_back_is_like_one_that_we_came_late_to() {
 }
 
 #[test]
-fn lost_events_are_told_with_their_worker() {
+fn lost_events_are_reported_with_their_worker() {
     let finding = gap();
     let finding = finding.found("event_gaps");
     assert_eq!(finding.workers, [WorkerIx(0)]);
@@ -302,7 +302,7 @@ fn lost_events_are_told_with_their_worker() {
 }
 
 #[test]
-fn engines_that_hash_differently_are_told_by_the_tree_or_by_the_log() {
+fn engines_that_hash_differently_are_found_by_the_tree_or_by_the_log() {
     assert_eq!(
         evidence(other_hashes().found("engine_hashes_differ"), "with another hash on a second worker"),
         "30 of 30 (100 %)"

@@ -6,7 +6,7 @@ mod events;
 mod routers;
 mod sources;
 mod stage;
-mod words;
+mod wording;
 mod workers;
 
 use stage::{Stage, evidence};

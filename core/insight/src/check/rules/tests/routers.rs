@@ -110,7 +110,7 @@ fn a_router_that_applies_no_event_is_critical() {
 }
 
 #[test]
-fn a_router_that_says_it_cannot_hear_some_workers_is_believed() {
+fn a_router_that_reports_it_receives_no_events_of_some_workers_is_believed() {
     let mut stage = Stage::new();
     stage.worker(7);
     for _ in 0..20 {
@@ -132,7 +132,7 @@ fn an_idle_router_is_not_deaf() {
 }
 
 #[test]
-fn a_router_of_0_9_that_is_not_heard_is_worth_knowing() {
+fn a_router_of_0_9_that_publishes_nothing_is_a_finding() {
     assert_eq!(guesses().found("approximate_mode").severity, Severity::Info);
     let mut received = guesses();
     let worker = radixscope_model::id::WorkerIx(0);
@@ -202,7 +202,7 @@ fn prompts_without_common_beginnings_are_a_fact_and_no_fault() {
 }
 
 #[test]
-fn hits_that_engines_tell_make_an_overlap_of_0_a_fault() {
+fn hits_reported_by_engines_make_an_overlap_of_0_a_fault() {
     let mut stage = nothing_shared();
     let worker = radixscope_model::id::WorkerIx(0);
     for n in 0..20u32 {

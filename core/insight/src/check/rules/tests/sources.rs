@@ -55,7 +55,7 @@ fn one_late_message_is_not() {
 }
 
 #[test]
-fn a_source_that_is_down_is_told_with_what_it_would_show() {
+fn a_source_that_is_down_is_reported_with_what_it_would_show() {
     let mut stage = down();
     assert_eq!(stage.grave(), ["source_down"]);
     assert!(stage.found("source_down").explanation.contains("latency"));
@@ -97,7 +97,7 @@ pub(super) fn gap() -> Stage {
 }
 
 #[test]
-fn a_gap_of_unknown_size_is_told_for_a_minute_and_never_as_a_number() {
+fn a_gap_of_unknown_size_is_reported_for_a_minute_and_never_as_a_number() {
     let mut stage = gap();
     assert_eq!(stage.grave(), ["own_losses"]);
     assert_eq!(evidence(stage.found("own_losses"), "connection lost"), "unknown number, 1 gap");

@@ -128,13 +128,13 @@ fn a_worker_that_a_request_was_sent_to_before_it_left_and_never_showed_was_kille
 #[test]
 fn a_departure_counts_as_it_was_first_found_out() {
     let mut stage = stopped();
-    let first = stage.cluster.workers()[0].last_gone;
+    let first = stage.cluster.workers()[0].last_departure;
     stage.record(Record::Left { worker: WorkerIx(0), why: DepartureCause::Health });
-    assert_eq!(stage.cluster.workers()[0].last_gone, first);
+    assert_eq!(stage.cluster.workers()[0].last_departure, first);
 }
 
 #[test]
-fn requests_to_a_worker_that_left_long_ago_are_told() {
+fn requests_to_a_worker_that_left_long_ago_are_reported() {
     let stage = ghost();
     assert_eq!(stage.grave(), ["ghost_worker"]);
     assert_eq!(stage.found("ghost_worker").workers, [WorkerIx(0)]);

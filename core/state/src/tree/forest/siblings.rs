@@ -1,17 +1,17 @@
 //! Siblings in their order, from left to right.
 //!
-//! A family may be a million. So that neither a change of a few of them nor a look at all of them touches each, a large
-//! one is cut into *groups* of a few dozen neighbours, each with what the group sums up to. A change makes the groups
+//! There may be a million siblings. So that neither a change of a few of them nor a visit of all of them touches each, a large
+//! set of them is cut into *groups* of a few dozen neighbours, each with what the group sums up to. A change makes the groups
 //! anew that it falls into; the others move as they are.
 
 use super::{Chain, ChainId, Order, Sums};
 
 /// Most siblings in a group; more are cut in two.
 const GROUP: usize = if cfg!(test) { 4 } else { 32 };
-/// Families up to this size have no groups.
+/// Up to so many siblings have no groups.
 const SMALL: usize = if cfg!(test) { 6 } else { 96 };
 
-/// A mark for each chain, a bit each: a family of a million is looked through for those that changed.
+/// A mark for each chain, a bit each: a million siblings are looked through for those that changed.
 #[derive(Clone, Default)]
 pub(super) struct Marks(Vec<u64>);
 
@@ -43,9 +43,9 @@ impl Marks {
 }
 
 /// Where a sibling stands among the others: compared first by units, then by tokens hash, which no two share.
-type Key = (u32, u64);
+type SiblingKey = (u32, u64);
 
-fn key(chain: &Chain, order: Order) -> Key {
+fn key(chain: &Chain, order: Order) -> SiblingKey {
     let units = match order {
         Order::LeftHeavy => u32::MAX - chain.width,
         Order::Stable => u32::from(chain.width == 0),
@@ -53,12 +53,12 @@ fn key(chain: &Chain, order: Order) -> Key {
     (units, chain.tokens)
 }
 
-/// Neighbours in a large family.
+/// Neighbours among many siblings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group {
     /// What stands at this key or behind it, and before the next group's, belongs here.
-    key: Key,
-    /// Place of the first one in the family.
+    key: SiblingKey,
+    /// Index of the first one among the siblings.
     pub(super) from: u32,
     pub(super) len: u32,
     /// Units of the groups to the left.
@@ -76,27 +76,27 @@ struct Groups(Vec<Group>);
 
 /// The chains below one, or those at the top.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Family {
-    /// From left to right as of the last settling; what came since is at the end. May name what died or moved away since.
+pub(super) struct Siblings {
+    /// From left to right as of the last update; what came since is at the end. May name what died or moved away since.
     pub(super) ids: Vec<ChainId>,
     groups: Option<Box<Groups>>,
 }
 
-/// What lining up a family needs to know of the forest.
-pub(super) struct Kin<'a> {
+/// What the layout of siblings needs of the forest.
+pub(super) struct SiblingContext<'a> {
     pub(super) parent: ChainId,
     pub(super) chains: &'a mut [Chain],
     pub(super) marks: &'a Marks,
     pub(super) order: Order,
 }
 
-impl Kin<'_> {
+impl SiblingContext<'_> {
     fn has(&self, id: ChainId) -> bool {
         let chain = &self.chains[id.at()];
         chain.parent == self.parent && !chain.is_dead()
     }
 
-    fn key(&self, id: ChainId) -> Key {
+    fn key(&self, id: ChainId) -> SiblingKey {
         key(&self.chains[id.at()], self.order)
     }
 
@@ -113,8 +113,8 @@ impl Kin<'_> {
     }
 }
 
-impl Family {
-    /// Groups of a large family, which cover its beginning; none of a small one.
+impl Siblings {
+    /// Groups of many siblings, which cover the first of them; none of few.
     pub(super) fn groups(&self) -> &[Group] {
         self.groups.as_deref().map_or(&[], |groups| &groups.0)
     }
@@ -124,14 +124,14 @@ impl Family {
         self.ids.get(from..from + group.len as usize).unwrap_or_default()
     }
 
-    /// Units left of the group that `chain`, one of the family, stands in.
+    /// Units left of the group that `chain`, one of the siblings, is in.
     pub(super) fn group_before(&self, chain: &Chain, order: Order) -> u32 {
         let groups = self.groups();
         let behind = groups.partition_point(|group| group.key <= key(chain, order));
         groups.get(behind.saturating_sub(1)).map_or(0, |group| group.before)
     }
 
-    /// Those around `x` units from the family's left edge, and the units to the left of them.
+    /// Those around `x` units from the left edge of the first, and the units to the left of them.
     pub(super) fn near(&self, x: f64) -> (&[ChainId], u32) {
         let groups = self.groups();
         let behind = groups.partition_point(|group| f64::from(group.before) <= x && group.width > 0);
@@ -143,19 +143,20 @@ impl Family {
 
     /// Cleans the list of those that are there no more, puts the others into their order and place and adds their sums to
     /// `sums`. Gives the units of all of them.
-    pub(super) fn line_up(&mut self, kin: &mut Kin<'_>, sums: &mut Sums) -> u32 {
+    pub(super) fn lay_out(&mut self, context: &mut SiblingContext<'_>, sums: &mut Sums) -> u32 {
         if self.groups.is_some() && self.ids.len() > SMALL / 2 {
-            return self.refresh(kin, sums);
+            return self.refresh(context, sums);
         }
         self.groups = None;
-        self.line_up_all(kin, sums)
+        self.lay_out_all(context, sums)
     }
 
-    fn line_up_all(&mut self, kin: &mut Kin<'_>, sums: &mut Sums) -> u32 {
-        self.ids.retain(|&id| kin.has(id));
+    fn lay_out_all(&mut self, context: &mut SiblingContext<'_>, sums: &mut Sums) -> u32 {
+        self.ids.retain(|&id| context.has(id));
         let is_large = self.ids.len() > SMALL;
-        if is_large || !self.ids.is_sorted_by_key(|&id| kin.key(id)) {
-            let mut all: Vec<(Key, ChainId)> = self.ids.iter().map(|&id| (kin.key(id), id)).collect();
+        if is_large || !self.ids.is_sorted_by_key(|&id| context.key(id)) {
+            let mut all: Vec<(SiblingKey, ChainId)> =
+                self.ids.iter().map(|&id| (context.key(id), id)).collect();
             // A sort that profits from what is in order already.
             all.sort();
             if is_large {
@@ -163,38 +164,38 @@ impl Family {
                 all.dedup();
                 self.ids.clear();
                 let mut groups = Vec::with_capacity(all.len() * 4 / GROUP / 3 + 1);
-                self.group(kin, &all, &mut groups);
+                self.group(context, &all, &mut groups);
                 return self.close(groups, sums);
             }
             self.ids.iter_mut().zip(&all).for_each(|(id, entry)| *id = entry.1);
         }
         self.ids.dedup();
-        kin.place(&self.ids, |chain| sums.add(&chain.sums))
+        context.place(&self.ids, |chain| sums.add(&chain.sums))
     }
 
-    /// [`Family::line_up`] for a family in groups, of which only a few have changed.
-    fn refresh(&mut self, kin: &mut Kin<'_>, sums: &mut Sums) -> u32 {
+    /// [`Siblings::lay_out`] for siblings in groups, of which only a few have changed.
+    fn refresh(&mut self, context: &mut SiblingContext<'_>, sums: &mut Sums) -> u32 {
         let Some(groups) = self.groups.take() else { return 0 };
         let groups = groups.0;
-        let mut moved: Vec<(Key, ChainId)> = Vec::new();
-        let mut note = |kin: &Kin<'_>, id: ChainId| {
-            if kin.has(id) {
-                moved.push((kin.key(id), id));
+        let mut moved: Vec<(SiblingKey, ChainId)> = Vec::new();
+        let mut note = |context: &SiblingContext<'_>, id: ChainId| {
+            if context.has(id) {
+                moved.push((context.key(id), id));
             }
         };
         let covered = groups.last().map_or(0, |group| (group.from + group.len) as usize);
         let mut is_hit = vec![false; groups.len()];
         for (group, is_hit) in groups.iter().zip(&mut is_hit) {
             for &id in self.members(group) {
-                if kin.marks.has(id) {
+                if context.marks.has(id) {
                     *is_hit = true;
-                    note(kin, id);
+                    note(context, id);
                 }
             }
         }
-        self.ids[covered..].iter().for_each(|&id| note(kin, id));
+        self.ids[covered..].iter().for_each(|&id| note(context, id));
         if moved.len() > covered / 4 {
-            return self.line_up_all(kin, sums);
+            return self.lay_out_all(context, sums);
         }
         moved.sort();
         moved.dedup();
@@ -213,29 +214,36 @@ impl Family {
                 continue;
             }
             some.clear();
-            some.extend(members.iter().filter(|&&id| !kin.marks.has(id)).map(|&id| (kin.key(id), id)));
+            some.extend(
+                members.iter().filter(|&&id| !context.marks.has(id)).map(|&id| (context.key(id), id)),
+            );
             some.extend_from_slice(here);
             // Few are left: they join the group before.
             if some.len() < GROUP / 4
                 && let Some(last) = anew.pop_if(|last: &mut Group| last.len as usize + some.len() <= GROUP)
             {
-                some.extend(self.ids.drain(last.from as usize..).map(|id| (kin.key(id), id)));
+                some.extend(self.ids.drain(last.from as usize..).map(|id| (context.key(id), id)));
             }
             some.sort();
-            self.group(kin, &some, &mut anew);
+            self.group(context, &some, &mut anew);
         }
         self.close(anew, sums)
     }
 
     /// Appends siblings in order, as groups.
-    fn group(&mut self, kin: &mut Kin<'_>, all: &[(Key, ChainId)], groups: &mut Vec<Group>) {
+    fn group(
+        &mut self,
+        context: &mut SiblingContext<'_>,
+        all: &[(SiblingKey, ChainId)],
+        groups: &mut Vec<Group>,
+    ) {
         // Room for some more in each; none where they fit into one.
         let size = if all.len() <= GROUP { GROUP } else { GROUP * 3 / 4 };
         for some in all.chunks(size) {
             let from = self.ids.len();
             self.ids.extend(some.iter().map(|&(_, id)| id));
             let (mut sums, mut narrowest, mut widest) = (Sums::default(), u32::MAX, 0);
-            let width = kin.place(&self.ids[from..], |chain| {
+            let width = context.place(&self.ids[from..], |chain| {
                 sums.add(&chain.sums);
                 narrowest = narrowest.min(chain.width);
                 widest = widest.max(chain.width);

@@ -1,4 +1,4 @@
-//! What comes back: the acknowledgement, and the parts of the answer on the connection that the worker opens.
+//! What comes back: the acknowledgement, and the parts of the response on the connection that the worker opens.
 
 use super::super::error::{DecodeError, Reason};
 use super::super::wire::{Fault, InField, Json, Kind, Wire, required};
@@ -13,7 +13,7 @@ pub const MAX_REFUSAL_BYTES: usize = 16 * 1024;
 /// Longest words of a worker that are kept.
 const MAX_WORDS_CHARS: usize = 300;
 
-/// Sizes of a part's header and data, in bytes. One of header and data is empty in every part of an answer.
+/// Sizes of a part's header and data, in bytes. One of header and data is empty in every part of a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PartSize {
     /// Of the header.
@@ -49,12 +49,12 @@ impl PartSize {
 /// The header of a part that has no data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Control {
-    /// The answer begins. With a text it ends here: the handler failed before its first item.
+    /// The response begins. With a text it ends here: the handler failed before its first item.
     Prologue {
         /// Why, shortened.
         error: Option<String>,
     },
-    /// The answer is over.
+    /// The response is over.
     Sentinel,
     /// Something that asks nothing of a reader.
     Other,
@@ -109,7 +109,7 @@ fn subject<'a, W: Wire<'a>>(wire: &mut W) -> Result<String, Fault> {
     }
     wire.end()?;
     if !is_response {
-        return Err(Fault::new(Reason::UnknownKind, "a connection that brings no answer", at));
+        return Err(Fault::new(Reason::UnknownKind, "a connection that brings no response", at));
     }
     required(subject, "subject", at)
 }

@@ -8,26 +8,30 @@ use super::TreeResponse;
 use radixscope_model::id::Worker;
 use radixscope_model::record::Topic;
 
-/// Most events, blocks and hashes of one answer together: eight times the largest cache that was ever measured.
+/// Most events, blocks and hashes of one response together: eight times the largest cache that was ever measured.
 pub const MAX_TREE_HASHES: usize = 1 << 23;
 
-/// Reads an item of an answer. `None`: it is the last and holds nothing.
+/// Reads an item of a response. `None`: it is the last and holds nothing.
 ///
 /// # Errors
 /// It was not understood, or not all of it: of a tree nothing may be missing. It is of another worker or rank than was
 /// asked. It would take the place of a part of the tree only, which no version that is known does.
-pub fn decode_answer(item: &[u8], codec: Codec, asked: Worker) -> Result<Option<TreeResponse>, DecodeError> {
-    let answer = match codec {
+pub fn decode_response(
+    item: &[u8],
+    codec: Codec,
+    asked: Worker,
+) -> Result<Option<TreeResponse>, DecodeError> {
+    let response = match codec {
         Codec::Json => read(&mut Json::new(item)),
         Codec::MsgPack => read(&mut MsgPack::new(item)),
     }
     .map_err(|fault| fault.into_error(Topic::TreeDump.as_str()))?;
-    if let Some(TreeResponse::TreeDump { events, .. } | TreeResponse::Events { events, .. }) = &answer
+    if let Some(TreeResponse::TreeDump { events, .. } | TreeResponse::Events { events, .. }) = &response
         && let Some(foreign) = events.events.iter().find(|event| event.worker != asked)
     {
         return Err(DecodeError::new(Reason::Malformed, foreign_text(foreign.worker, asked)));
     }
-    Ok(answer)
+    Ok(response)
 }
 
 fn foreign_text(foreign: Worker, asked: Worker) -> String {
@@ -44,12 +48,12 @@ fn foreign_text(foreign: Worker, asked: Worker) -> String {
 /// `{"data": …, "complete_final": false}`
 fn read<'a, W: Wire<'a>>(wire: &mut W) -> Result<Option<TreeResponse>, Fault> {
     let start = wire.at();
-    let (mut answer, mut is_final) = (None, None);
+    let (mut response, mut is_final) = (None, None);
     let mut left = wire.map()?;
     while let Some(key) = wire.next_key(&mut left)? {
         let at = wire.at();
         match key {
-            b"data" => once(&mut answer, wire.optional(variant).field("data")?, "data", at)?,
+            b"data" => once(&mut response, wire.optional(variant).field("data")?, "data", at)?,
             b"complete_final" => {
                 once(&mut is_final, wire.bool().field("complete_final")?, "complete_final", at)?;
             }
@@ -57,22 +61,22 @@ fn read<'a, W: Wire<'a>>(wire: &mut W) -> Result<Option<TreeResponse>, Fault> {
         }
     }
     wire.end()?;
-    let answer = answer.flatten();
-    if answer.is_none() && !required(is_final, "complete_final", start)? {
+    let response = response.flatten();
+    if response.is_none() && !required(is_final, "complete_final", start)? {
         return Err(Fault::missing("data", start));
     }
-    Ok(answer)
+    Ok(response)
 }
 
-/// A map of one entry: the answer's kind and content.
+/// A map of one entry: the response's kind and content.
 fn variant<'a, W: Wire<'a>>(wire: &mut W) -> Result<TreeResponse, Fault> {
     let start = wire.at();
-    let unknown = || Fault::new(Reason::UnknownKind, "an answer of a kind that is not known", start);
+    let unknown = || Fault::new(Reason::UnknownKind, "a response of a kind that is not known", start);
     if wire.kind()? != Kind::Map {
         return Err(unknown());
     }
     let mut left = wire.map()?;
-    let answer = match wire.next_key(&mut left)? {
+    let response = match wire.next_key(&mut left)? {
         Some(b"TreeDump") => {
             let (events, last_event_id) = tree(wire).field("TreeDump")?;
             TreeResponse::TreeDump { events, last_event_id }
@@ -96,7 +100,7 @@ fn variant<'a, W: Wire<'a>>(wire: &mut W) -> Result<TreeResponse, Fault> {
     if wire.next_key(&mut left)?.is_some() {
         return Err(Fault::new(Reason::Malformed, "has more than one kind", start));
     }
-    Ok(answer)
+    Ok(response)
 }
 
 /// `[…]` (≤ 1.0) or `{"events":[…],"last_event_id":7,"reset_scope":"all"}`: the events and the id.

@@ -9,13 +9,13 @@ use radixscope_model::id::Slot;
 
 /// Names beyond the first that a worker has for a node it holds.
 #[derive(Clone, Default)]
-pub(super) struct Twins {
+pub(super) struct DuplicateHashes {
     by_name: HashMap<(Slot, u64), NodeId, DefaultHashBuilder>,
     by_node: HashMap<(NodeId, Slot), Vec<u64>, DefaultHashBuilder>,
     digest: u64,
 }
 
-impl Twins {
+impl DuplicateHashes {
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.by_name.is_empty()

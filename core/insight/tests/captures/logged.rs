@@ -26,7 +26,7 @@ pub(crate) struct Request {
 
 /// All that a log tells.
 #[derive(Default, Debug)]
-pub(crate) struct Words {
+pub(crate) struct LoggedDecisions {
     /// Choices of the KV-aware mode.
     pub(crate) selected: usize,
     /// By the router's id.
@@ -103,7 +103,7 @@ fn humantime(text: &str) -> f64 {
     seconds as f64 + text[19..text.len() - 1].parse::<f64>().unwrap_or(0.0)
 }
 
-impl Words {
+impl LoggedDecisions {
     /// Reads a whole log.
     pub(crate) fn of(lines: impl Iterator<Item = String>) -> Self {
         static COLOUR: LazyLock<Regex> = LazyLock::new(|| pattern(r"\x1b\[[0-9;]*m"));
@@ -118,18 +118,18 @@ impl Words {
             .filter(|line| line.scope.contains("::metrics"))
             .filter_map(|line| Some((line.http_id.clone()?, line.router_id.clone()?)))
             .collect();
-        let mut words = Self::default();
-        lines.iter().for_each(|line| words.take(line, &names));
-        words
+        let mut logged = Self::default();
+        lines.iter().for_each(|line| logged.handle(line, &names));
+        logged
     }
 
-    fn take(&mut self, line: &PlainLogLine, names: &BTreeMap<String, String>) {
+    fn handle(&mut self, line: &PlainLogLine, names: &BTreeMap<String, String>) {
         static FORMULA: LazyLock<Regex> =
             LazyLock::new(|| pattern(r"ormula for worker_id=(\d+) dp_rank=\d+ with [^:]*: (-?[\d.]+) = "));
         static BEST: LazyLock<Regex> = LazyLock::new(|| pattern(r"with (\d+)/\d+ blocks overlap"));
         let by_http = || line.http_id.as_ref().and_then(|id| names.get(id)).cloned();
         let id = line.router_id.clone().or_else(by_http);
-        let is = |words: &str| line.message.starts_with(words);
+        let is = |prefix: &str| line.message.starts_with(prefix);
         let number = |key: &str| line.fields.get(key).and_then(|text| text.parse::<u64>().ok());
         let is_direct = line.fields.get("router_mode").is_some_and(|mode| mode == "direct");
         let is_choice = is("Selected worker") && !is_direct;

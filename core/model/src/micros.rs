@@ -5,9 +5,9 @@ use crate::id::Millis;
 
 /// Microseconds of Unix time: log lines have them, messages only milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct Moment(pub u64);
+pub struct Micros(pub u64);
 
-impl Moment {
+impl Micros {
     /// The beginning of a millisecond.
     pub const fn of(at: Millis) -> Self {
         Self(at.0.saturating_mul(1_000))
@@ -28,7 +28,7 @@ impl Moment {
         Self(self.0.saturating_sub(ms * 1_000))
     }
 
-    /// The last moment before.
+    /// The microsecond before.
     pub const fn before(self) -> Self {
         Self(self.0.saturating_sub(1))
     }

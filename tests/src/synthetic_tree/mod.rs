@@ -37,14 +37,14 @@ pub use wire::{SUBJECT, Wire, worker_id};
 const STARTERS: usize = 40;
 /// Blocks of a system prompt.
 const STARTER_BLOCKS: (u64, u64) = (20, 120);
-/// Blocks of a turn's question and of its answer, 5 to 40 together.
+/// Blocks of a turn's question and of its response, 5 to 40 together.
 const QUESTION_BLOCKS: (u64, u64) = (2, 12);
 const ANSWER_BLOCKS: (u64, u64) = (3, 28);
 /// Blocks of a stored event after the tree is grown: engines tell a turn piece by piece.
 const PIECE_BLOCKS: (u64, u64) = (1, 16);
 /// Blocks at which a conversation ends whatever else.
 const LONGEST_BLOCKS: u64 = 1_000;
-/// Of a hundred turns, those that are the last; those whose answer is asked for once more.
+/// Of a hundred turns, those that are the last; those whose response is asked for once more.
 const LAST_PERCENT: u64 = 20;
 const AGAIN_PERCENT: u64 = 15;
 /// Of a hundred conversations, those that are on a second worker too, and those of agents, which end only when they are
@@ -85,8 +85,8 @@ struct Conversation {
     is_agent: bool,
 }
 
-/// The tree. Iterating grows it to its size and ends there; [`Grown::live`] goes on, at that size.
-pub struct Grown {
+/// The tree. Iterating grows it to its size and ends there; [`SyntheticTree::live`] goes on, at that size.
+pub struct SyntheticTree {
     random: Random,
     workers: u16,
     /// Distinct blocks that it grows to.
@@ -99,7 +99,7 @@ pub struct Grown {
     pending: VecDeque<Event>,
 }
 
-impl Grown {
+impl SyntheticTree {
     /// `size_blocks` distinct blocks over `workers`, of which there are 32 at most.
     pub fn new(size_blocks: u64, workers: u16, seed: u64) -> Self {
         assert!((1..=32).contains(&workers), "owners are the bits of a u32");
@@ -145,8 +145,8 @@ impl Grown {
         }
     }
 
-    /// A conversation goes on by a part of a turn, with an answer if there is to be one.
-    fn go_on(&mut self, blocks: (u64, u64), answer: Option<(u64, u64)>) {
+    /// A conversation goes on by a part of a turn, with a response if there is to be one.
+    fn go_on(&mut self, blocks: (u64, u64), response: Option<(u64, u64)>) {
         let enough = (self.size_blocks / 2_000).clamp(8, MOST_OPEN) as usize;
         while self.open.len() < enough {
             let conversation = self.begin();
@@ -160,11 +160,11 @@ impl Grown {
             return;
         }
         let mut new = self.store(Some(tip), blocks, owners);
-        if let Some(answer) = answer {
+        if let Some(response) = response {
             let question = new;
-            new = self.store(Some(question), answer, owners);
+            new = self.store(Some(question), response, owners);
             if self.random.percent(AGAIN_PERCENT) {
-                new = self.store(Some(question), answer, owners);
+                new = self.store(Some(question), response, owners);
             }
         } else if self.random.percent(AGAIN_PERCENT) {
             new = self.store(Some(tip), blocks, owners);
@@ -234,7 +234,7 @@ impl Grown {
     }
 }
 
-impl Iterator for Grown {
+impl Iterator for SyntheticTree {
     type Item = Event;
 
     fn next(&mut self) -> Option<Event> {

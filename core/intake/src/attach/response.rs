@@ -12,7 +12,7 @@ use super::watched::{Joining, Query, WantedQuery};
 use super::{Attach, queue::Queue};
 use crate::ingest::{Sink, kv_record};
 
-/// Time after an answer that differs until the worker is asked again.
+/// Time after a response that differs until the worker is queried again.
 const AGAIN_MS: u64 = 5_000;
 /// Waits after failures in a row: the first, how often it doubles, and what comes then.
 const FIRST_WAIT_MS: u64 = 200;
@@ -21,7 +21,7 @@ const LAST_WAIT_MS: u64 = 5 * 60_000;
 
 impl Attach {
     /// Handles the result of a query. Returns a worker that was not known before.
-    pub(crate) fn answer(
+    pub(crate) fn handle_response(
         &mut self,
         id: u64,
         outcome: &Result<TreeResponse, QueryFailed>,
@@ -41,8 +41,8 @@ impl Attach {
                 if !self.is_its(ix, &query, events) =>
             {
                 // Its own process is queried as soon as its endpoint is known.
-                let words = "another process answered than the one whose events are received";
-                self.failed(ix, WantedQuery::Dump, words);
+                let detail = "another process answered than the one whose events are received";
+                self.failed(ix, WantedQuery::Dump, detail);
             }
             Ok(TreeResponse::TreeDump { events, last_event_id }) => {
                 self.tree(ix, &query, &queue, events, *last_event_id, out);
@@ -67,17 +67,17 @@ impl Attach {
             Ok(TreeResponse::InvalidRange) => {
                 self.failed(ix, WantedQuery::Dump, "it refused the range of events")
             }
-            Err(QueryFailed { why: QueryFault::Cancelled, words }) if words.is_empty() => {
+            Err(QueryFailed { why: QueryFault::Cancelled, detail }) if detail.is_empty() => {
                 self.failed(ix, query.want, "the query was cancelled");
             }
-            Err(failed) => self.failed(ix, query.want, &failed.words),
+            Err(failed) => self.failed(ix, query.want, &failed.detail),
         }
-        self.tell(ix, self.now, out);
+        self.record_knowledge(ix, self.now, out);
         new
     }
 
     /// A query brought nothing: it is repeated later.
-    pub(super) fn failed(&mut self, ix: WorkerIx, want: WantedQuery, words: &str) {
+    pub(super) fn failed(&mut self, ix: WorkerIx, want: WantedQuery, detail: &str) {
         let now = self.now;
         let watched = self.workers.of(ix);
         watched.queue = Queue::default();
@@ -88,7 +88,7 @@ impl Attach {
             _ => want,
         };
         watched.failures = watched.failures.saturating_add(1);
-        watched.words = words.chars().take(300).collect();
+        watched.detail = detail.chars().take(300).collect();
         let wait = match watched.failures {
             n @ 1..=WAITS => FIRST_WAIT_MS << (n - 1),
             _ => LAST_WAIT_MS,
@@ -99,7 +99,7 @@ impl Attach {
         }
     }
 
-    /// Whether an answer is of the worker and the process whose events are received.
+    /// Whether a response is of the worker and the process whose events are received.
     fn is_its(&self, ix: WorkerIx, query: &Query, events: &KvEvents) -> bool {
         let publisher_id = self.workers.get(ix).and_then(|watched| watched.publisher_id);
         let is_same_process = match (query.endpoint.publisher_id, publisher_id) {
@@ -120,11 +120,11 @@ impl Attach {
         out: &mut dyn Sink,
     ) {
         if last_event_id.is_some() && last_event_id < query.received_id {
-            // What came before it was asked was not kept, and would be taken away.
-            return self.failed(ix, query.want, "its answer is older than events that it published before");
+            // What came before it was queried was not kept, and would be taken away.
+            return self.failed(ix, query.want, "its response is older than events that it published before");
         }
         let watched = self.workers.of(ix);
-        if last_event_id.is_none() && !query.is_kept {
+        if last_event_id.is_none() && !query.was_queueing {
             watched.is_unnumbered = true;
             watched.want = query.want;
             return;
@@ -175,7 +175,7 @@ impl Attach {
         };
         let again = Some(Millis(now.0.saturating_add(AGAIN_MS)));
         if !is_whole {
-            // The answer is ahead of the events, or a part of the tree is not kept: nothing to compare.
+            // The response is ahead of the events, or a part of the tree is not kept: nothing to compare.
             watched.verify_ms = None;
             return false;
         }
@@ -225,7 +225,7 @@ impl Attach {
         let last = last_event_id.or_else(|| events.events.last().map(|event| event.event_id));
         if last < query.received_id {
             // What came since is in the tree, and older events would be applied over it.
-            return self.failed(ix, query.want, "its answer is older than events that it published before");
+            return self.failed(ix, query.want, "its response is older than events that it published before");
         }
         let is_contiguous = self.workers.of(ix).is_contiguous;
         let from = last.map(|last| last.saturating_add(u64::from(is_contiguous)));
@@ -239,7 +239,7 @@ impl Attach {
         self.applied(ix, query, queue, last, why);
     }
 
-    /// What was asked for has not happened: nothing was missed, or the worker is another process by now.
+    /// What was requested has not happened: nothing was missed, or the worker is another process by now.
     fn too_new(&mut self, ix: WorkerIx, query: &Query, newest: u64) {
         let watched = self.workers.of(ix);
         match query.want {
@@ -250,7 +250,7 @@ impl Attach {
             {
                 watched.failures = 0;
                 watched.is_requested &= query.is_overtaken;
-                // What was lost since is asked for next.
+                // What was lost since is requested next.
                 if !query.is_overtaken && !watched.is_broken {
                     watched.restore();
                 }
@@ -265,7 +265,7 @@ impl Attach {
         }
     }
 
-    /// An answer is in the tree: events up to `last` are known.
+    /// A response is in the tree: events up to `last` are known.
     fn applied(&mut self, ix: WorkerIx, query: &Query, queue: &Queue, last: Option<u64>, why: KnowledgeWhy) {
         let now = self.now;
         let is_received = self.workers.get(ix).is_some_and(|watched| self.is_received(watched));
@@ -273,7 +273,7 @@ impl Attach {
         watched.failures = 0;
         watched.next_ms = None;
         watched.is_requested &= query.is_overtaken;
-        watched.words.clear();
+        watched.detail.clear();
         watched.verify_ms = None;
         watched.was = None;
         let missed = std::mem::take(&mut watched.want);
@@ -289,7 +289,7 @@ impl Attach {
         if watched.is_broken {
             watched.doubt(KnowledgeWhy::ConnectionBroke);
         }
-        // What was lost while it was asked is beyond the answer, or in it.
+        // What was lost while it was queried is beyond the response, or in it.
         let gap = last.filter(|_| watched.is_contiguous || watched.source.is_none()).and_then(|last| {
             let mut next = last.saturating_add(1);
             let later = queue.from(Some(next));
@@ -305,7 +305,7 @@ impl Attach {
             watched.has_gap = true;
             watched.doubt(KnowledgeWhy::EventsLost);
         } else if query.is_overtaken && watched.is_contiguous {
-            // Up to its last event nothing is missing; what came after that while it was asked may be lost.
+            // Up to its last event nothing is missing; what came after that while it was queried may be lost.
             watched.doubt(KnowledgeWhy::ConnectionBroke);
             watched.want = watched.next_event().map_or(WantedQuery::Dump, WantedQuery::Events);
         } else if query.is_overtaken {

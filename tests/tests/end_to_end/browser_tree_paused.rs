@@ -54,10 +54,10 @@ async fn note(page: &Page) -> String {
     page.text("tree-still").await.unwrap_or_default().replace('\n', " ")
 }
 
-async fn until_note(page: &Page, words: &str) {
-    page.until(words, async |page| {
+async fn until_note(page: &Page, expected: &str) {
+    page.until(expected, async |page| {
         let now = note(page).await;
-        wait::expect(now == words, || now)
+        wait::expect(now == expected, || now)
     })
     .await;
 }
@@ -87,14 +87,14 @@ async fn what_is_under_a_resting_pointer_stays_and_comes_up_to_date_when_it_leav
             // In the lanes the second worker's lies in the lower half.
             let before = rest(page, 0.8, if is_lanes { 0.52 } else { 0.05 }).await;
             let (shown, tip) = (region(page).await, page.text("tree-tip").await);
-            until_note(page, "Held while the pointer is here").await;
+            until_note(page, "Paused while the pointer is here").await;
             let base = number(&stage.server.cluster().await["tree"], "nodes");
             // A larger prompt would stand left of all others, and the second one loses its end.
             stage.store(1, larger..larger + 200).await;
             stage.remove(2, (SECOND + 50..SECOND + 60).rev()).await;
             stage.until_nodes(base + 190).await;
             page.agrees_with(&stage.server).await;
-            until_note(page, "Held while the pointer is here: +200 blocks stored, −10 evicted since").await;
+            until_note(page, "Paused while the pointer is here: +200 blocks stored, −10 evicted since").await;
             until_figure_is_the_apis(page, &stage.server).await;
             assert_eq!(hovered(page).await.as_deref(), Some(before.as_str()), "{view}");
             assert_eq!((region(page).await, page.text("tree-tip").await), (shown.clone(), tip), "{view}");
@@ -118,7 +118,7 @@ async fn what_is_under_a_resting_pointer_stays_and_comes_up_to_date_when_it_leav
 }
 
 #[tokio::test]
-async fn a_click_selects_what_was_said_and_evicted_blocks_stay_in_their_place() {
+async fn a_click_selects_what_was_described_and_evicted_blocks_stay_in_their_place() {
     let mut stage = start().await;
     with_page(async |page| {
         open(page, &stage.server, "/?view=tree").await;
@@ -131,7 +131,7 @@ async fn a_click_selects_what_was_said_and_evicted_blocks_stay_in_their_place() 
         stage.remove(2, (SECOND + 30..SECOND + 60).rev()).await;
         stage.until_nodes(430).await;
         page.agrees_with(&stage.server).await;
-        until_note(page, "Held while the pointer is here: +300 blocks stored, −30 evicted since").await;
+        until_note(page, "Paused while the pointer is here: +300 blocks stored, −30 evicted since").await;
         page.click_at(place.0, place.1).await;
         let focus = format!("document.querySelector('#tree').dataset.focusHash === '{before}'");
         page.until_true("the announced block is selected", &focus).await;
@@ -160,12 +160,12 @@ async fn a_focused_box_holds_the_tree_until_escape() {
         let shown = region(page).await;
         page.eval("(document.getElementById('tree').focus(), true)").await;
         page.press("ArrowDown").await;
-        until_note(page, "Held while a box has the focus").await;
+        until_note(page, "Paused while a box has the focus").await;
         let focused = page.attribute("#tree", "data-focus-hash").await;
         stage.store(1, 3_000_000..3_000_200).await;
         stage.until_nodes(360).await;
         page.agrees_with(&stage.server).await;
-        until_note(page, "Held while a box has the focus: +200 blocks stored, −0 evicted since").await;
+        until_note(page, "Paused while a box has the focus: +200 blocks stored, −0 evicted since").await;
         assert_eq!(region(page).await, shown);
         // The next box is the neighbour that is seen.
         page.press("ArrowRight").await;
@@ -182,7 +182,7 @@ async fn a_focused_box_holds_the_tree_until_escape() {
         })
         .await;
         page.press("ArrowDown").await;
-        until_note(page, "Held while a box has the focus").await;
+        until_note(page, "Paused while a box has the focus").await;
         page.eval("(document.activeElement.blur(), true)").await;
         until_note(page, "").await;
     })
@@ -209,7 +209,7 @@ async fn real_traffic_changes_nothing_under_a_resting_pointer() {
             assert_eq!(page.text("detail-hash").await, bar);
         }
         let waits = note(page).await;
-        assert!(waits.starts_with("Held while the pointer is here: +"), "{waits}");
+        assert!(waits.starts_with("Paused while the pointer is here: +"), "{waits}");
         until_figure_is_the_apis(page, &server).await;
         page.hover(2.0, 2.0).await;
         until_note(page, "").await;

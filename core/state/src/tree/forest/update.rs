@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::family::Kin;
-use super::grow::Ground;
+use super::apply::TreeNodes;
+use super::siblings::SiblingContext;
 use super::{Arrangement, ChainId, Forest, Holder, Sums, Width};
 use crate::tree::Tree;
 
@@ -16,7 +16,7 @@ const HIT_STEP: u32 = 10;
 static REVISIONS: AtomicU64 = AtomicU64::new(0);
 
 impl Forest {
-    /// Arranges everything anew at the next settling.
+    /// Arranges everything anew at the next update.
     pub(super) fn arrange(&mut self, arrangement: Arrangement) {
         if self.arrangement == arrangement {
             return;
@@ -39,7 +39,7 @@ impl Forest {
         }
     }
 
-    pub(super) fn settle(&mut self, tree: &Tree) {
+    pub(super) fn update(&mut self, tree: &Tree) {
         self.count_hits(tree);
         self.changes.begin();
         if self.stale.is_empty() && !self.top_is_stale {
@@ -47,18 +47,19 @@ impl Forest {
         }
         self.climb();
         let stale = std::mem::take(&mut self.stale);
-        let ground = tree.ground();
+        let nodes = tree.nodes();
         for &id in &stale {
-            self.sum_up_from(ground, id);
+            self.sum_up_from(nodes, id);
         }
         let mut top = std::mem::take(&mut self.top);
         let mut sums = Sums::default();
         let order = self.arrangement.order;
-        let mut kin = Kin { parent: ChainId::NONE, chains: &mut self.chains, marks: &self.marks, order };
-        self.width = top.line_up(&mut kin, &mut sums);
+        let mut context =
+            SiblingContext { parent: ChainId::NONE, chains: &mut self.chains, marks: &self.marks, order };
+        self.width = top.lay_out(&mut context, &mut sums);
         (self.top, self.sums) = (top, sums);
         self.top_is_stale = false;
-        self.record_changes(ground, &stale);
+        self.record_changes(nodes, &stale);
         for &id in &stale {
             self.marks.unset(id);
             let chain = &mut self.chains[id.at()];
@@ -89,13 +90,13 @@ impl Forest {
     }
 
     /// Makes the sums of `id` if nothing below it is to be made first, and of those above it that waited for it alone.
-    fn sum_up_from(&mut self, ground: Ground<'_>, mut id: ChainId) {
+    fn sum_up_from(&mut self, nodes: TreeNodes<'_>, mut id: ChainId) {
         loop {
             let chain = &self.chains[id.at()];
             if chain.pending > 0 || chain.is_dead() {
                 return;
             }
-            self.sum_up(ground, id);
+            self.sum_up(nodes, id);
             let chain = &mut self.chains[id.at()];
             chain.pending = DONE;
             let Some(parent) = chain.parent() else { return };
@@ -104,10 +105,10 @@ impl Forest {
         }
     }
 
-    fn sum_up(&mut self, ground: Ground<'_>, id: ChainId) {
+    fn sum_up(&mut self, nodes: TreeNodes<'_>, id: ChainId) {
         let chain = &mut self.chains[id.at()];
-        let mut family = std::mem::take(&mut chain.family);
-        let owners = ground.set(chain.owners);
+        let mut siblings = std::mem::take(&mut chain.siblings);
+        let owners = nodes.set(chain.owners);
         let holders = owners.len() as u32;
         let mut sums = Sums {
             blocks: if holders > 0 { chain.len } else { 0 },
@@ -121,8 +122,8 @@ impl Forest {
             chains: 1,
         };
         let order = self.arrangement.order;
-        let mut kin = Kin { parent: id, chains: &mut self.chains, marks: &self.marks, order };
-        family.line_up(&mut kin, &mut sums);
+        let mut context = SiblingContext { parent: id, chains: &mut self.chains, marks: &self.marks, order };
+        siblings.lay_out(&mut context, &mut sums);
         let width = match self.arrangement.width {
             Width::Blocks => sums.blocks,
             Width::Hits => sums.hits,
@@ -130,7 +131,7 @@ impl Forest {
         let chain = &mut self.chains[id.at()];
         // Blocks in use stay used when what made them so goes.
         chain.own_touched = sums.touched;
-        (chain.family, chain.sums, chain.width) = (family, sums, width);
+        (chain.siblings, chain.sums, chain.width) = (siblings, sums, width);
     }
 
     /// Counts the hits of the window into the chains where they ended, and marks those whose count has changed.

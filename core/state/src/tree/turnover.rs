@@ -33,10 +33,10 @@ impl Turnover {
 }
 
 impl Tree {
-    /// A copy with its forest, as of the last settling. It takes as much memory as the tree.
+    /// A copy with its forest, as of the last update. It takes as much memory as the tree.
     #[must_use]
     pub fn copy_with_forest(&self) -> Self {
-        Self { forest: self.forest.clone(), ..self.frozen() }
+        Self { forest: self.forest.clone(), ..self.copy_without_forest() }
     }
 
     /// Blocks stored and evicted so far.
@@ -131,19 +131,19 @@ mod tests {
         let mut tree = Tree::default();
         store(&mut tree, 0, 1..=8);
         store(&mut tree, 1, 1..=4);
-        tree.grow_forest(Arrangement::default());
+        tree.build_forest(Arrangement::default());
         tree
     }
 
     /// Stretches of all chains of `earlier` that are gone from `tree`.
-    fn gone(tree: &Tree, earlier: &Tree, worker: Option<u16>) -> Vec<(u32, u32)> {
+    fn evicted(tree: &Tree, earlier: &Tree, worker: Option<u16>) -> Vec<(u32, u32)> {
         let forest = earlier.forest().expect("kept");
-        let mut gone = Vec::new();
+        let mut evicted = Vec::new();
         for row in forest.rows(Default::default(), 100, |_| true) {
             let chain = forest.chain(row.id);
-            tree.evicted_in(earlier, chain, worker.map(Slot), |from, to| gone.push((from, to)));
+            tree.evicted_in(earlier, chain, worker.map(Slot), |from, to| evicted.push((from, to)));
         }
-        gone
+        evicted
     }
 
     #[test]
@@ -162,13 +162,13 @@ mod tests {
     fn evicted_blocks_are_identified_by_position() {
         let mut tree = tree();
         let then = tree.copy_with_forest();
-        assert_eq!(gone(&tree, &then, None), []);
+        assert_eq!(evicted(&tree, &then, None), []);
         remove(&mut tree, 0, [8, 7]);
         tree.update_forest();
-        assert_eq!(gone(&tree, &then, None), [(6, 8)]);
+        assert_eq!(evicted(&tree, &then, None), [(6, 8)]);
         remove(&mut tree, 0, [5]);
         tree.update_forest();
-        assert_eq!(gone(&tree, &then, None), [(4, 5), (6, 8)], "block 6 leads on, and is held");
+        assert_eq!(evicted(&tree, &then, None), [(4, 5), (6, 8)], "block 6 leads on, and is held");
         let node = |t| then.find_any(BlockHash(t)).expect("it was there");
         assert!(tree.has_evicted(&then, node(8)) && !tree.has_evicted(&then, node(6)));
     }
@@ -179,8 +179,8 @@ mod tests {
         let then = tree.copy_with_forest();
         remove(&mut tree, 1, [4, 3]);
         tree.update_forest();
-        assert_eq!(gone(&tree, &then, None), []);
-        assert_eq!(gone(&tree, &then, Some(0)), []);
+        assert_eq!(evicted(&tree, &then, None), []);
+        assert_eq!(evicted(&tree, &then, Some(0)), []);
         let forest = then.forest().expect("kept");
         let chain = forest.chain(forest.children(None)[0]);
         let mut lost = Vec::new();
@@ -195,10 +195,10 @@ mod tests {
         remove(&mut tree, 0, [8, 7, 6]);
         store(&mut tree, 0, 100..=103);
         tree.update_forest();
-        assert_eq!(gone(&tree, &then, None), [(5, 8)]);
+        assert_eq!(evicted(&tree, &then, None), [(5, 8)]);
         store(&mut tree, 0, 1..=8);
         tree.update_forest();
-        assert_eq!(gone(&tree, &then, None), []);
+        assert_eq!(evicted(&tree, &then, None), []);
     }
 
     #[test]
@@ -207,6 +207,6 @@ mod tests {
         let then = tree.copy_with_forest();
         store(&mut tree, 2, 1..=12);
         tree.update_forest();
-        assert_eq!(gone(&tree, &then, None), []);
+        assert_eq!(evicted(&tree, &then, None), []);
     }
 }

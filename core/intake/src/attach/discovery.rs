@@ -1,4 +1,4 @@
-//! Where workers are asked and where their events come from, by what discovery and frontends say.
+//! Where workers are queried and where their events come from, by what discovery and frontends say.
 
 use std::sync::Arc;
 

@@ -5,14 +5,14 @@ use radixscope_model::id::Worker;
 
 /// Which blocks are asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Question {
+pub struct TreeRequest {
     /// Whose.
     pub worker: Worker,
     /// The events from this one on. `None`: everything that it holds.
     pub start_event_id: Option<u64>,
 }
 
-impl Question {
+impl TreeRequest {
     /// Writes it.
     pub fn encode(&self, codec: Codec) -> Vec<u8> {
         match codec {

@@ -5,10 +5,10 @@ use super::*;
 const SIZE: u64 = 10_000;
 const WORKERS: u16 = 8;
 
-fn grown(seed: u64) -> (Grown, Vec<Event>) {
-    let mut grown = Grown::new(SIZE, WORKERS, seed);
-    let events = grown.by_ref().collect();
-    (grown, events)
+fn tree(seed: u64) -> (SyntheticTree, Vec<Event>) {
+    let mut tree = SyntheticTree::new(SIZE, WORKERS, seed);
+    let events = tree.by_ref().collect();
+    (tree, events)
 }
 
 /// What each worker holds after `events`; every store must have its parent, every removal its block.
@@ -37,25 +37,25 @@ fn counts(held: &HashMap<u16, HashSet<BlockHash>>) -> (u64, u64) {
 
 #[test]
 fn a_seed_grows_the_same_tree_and_another_one_another() {
-    let (_, events) = grown(7);
-    assert_eq!(events, grown(7).1);
-    assert_ne!(events, grown(8).1);
+    let (_, events) = tree(7);
+    assert_eq!(events, tree(7).1);
+    assert_ne!(events, tree(8).1);
 }
 
 #[test]
-fn it_has_exactly_the_blocks_asked_for_on_workers_that_were_told_all_parents() {
-    let (grown, events) = grown(1);
+fn it_has_exactly_the_requested_blocks_on_workers_that_have_all_parents() {
+    let (tree, events) = tree(1);
     let held = held(&events);
     assert_eq!(held.len(), usize::from(WORKERS));
-    assert_eq!(counts(&held), (SIZE, grown.held_blocks()));
-    assert_eq!(grown.distinct_blocks(), SIZE);
+    assert_eq!(counts(&held), (SIZE, tree.held_blocks()));
+    assert_eq!(tree.distinct_blocks(), SIZE);
 }
 
 #[test]
 fn system_prompts_are_everybodys_and_most_of_the_rest_is_one_workers() {
-    let mut grown = Grown::new(100_000, WORKERS, 1);
-    grown.by_ref().for_each(drop);
-    let boxes = grown.boxes();
+    let mut tree = SyntheticTree::new(100_000, WORKERS, 1);
+    tree.by_ref().for_each(drop);
+    let boxes = tree.boxes();
     let blocks = |with: &dyn Fn(&Drawn) -> bool| -> u64 {
         boxes.iter().filter(|b| with(b)).map(|b| u64::from(b.len)).sum()
     };
@@ -71,9 +71,9 @@ fn system_prompts_are_everybodys_and_most_of_the_rest_is_one_workers() {
 
 #[test]
 fn few_system_prompts_have_most_conversations() {
-    let mut grown = Grown::new(100_000, WORKERS, 1);
-    grown.by_ref().for_each(drop);
-    let mut widths: Vec<u64> = grown.boxes().iter().filter(|b| b.parent.is_none()).map(|b| b.width).collect();
+    let mut tree = SyntheticTree::new(100_000, WORKERS, 1);
+    tree.by_ref().for_each(drop);
+    let mut widths: Vec<u64> = tree.boxes().iter().filter(|b| b.parent.is_none()).map(|b| b.width).collect();
     widths.sort_unstable();
     let most: u64 = widths.iter().rev().take(10).sum();
     assert!(most * 2 > widths.iter().sum(), "{widths:?}");
@@ -81,12 +81,12 @@ fn few_system_prompts_have_most_conversations() {
 
 #[test]
 fn boxes_lie_in_the_box_above_and_beside_each_other() {
-    let (mut grown, _) = grown(3);
+    let (mut tree, _) = tree(3);
     for _ in 0..5_000 {
-        grown.live();
+        tree.live();
     }
-    let boxes = grown.boxes();
-    assert_eq!(boxes.iter().map(|b| u64::from(b.len)).sum::<u64>(), grown.distinct_blocks());
+    let boxes = tree.boxes();
+    assert_eq!(boxes.iter().map(|b| u64::from(b.len)).sum::<u64>(), tree.distinct_blocks());
     let mut edges: HashMap<Option<u32>, u64> = HashMap::new();
     let mut children: HashMap<u32, Vec<Drawn>> = HashMap::new();
     let mut by_x = boxes.clone();
@@ -110,9 +110,9 @@ fn boxes_lie_in_the_box_above_and_beside_each_other() {
 
 #[test]
 fn live_events_keep_the_size_with_as_many_stores_as_removals_in_their_order() {
-    let (mut grown, mut events) = grown(5);
+    let (mut tree, mut events) = tree(5);
     let before = events.len();
-    events.extend(std::iter::repeat_with(|| grown.live()).take(20_000));
+    events.extend(std::iter::repeat_with(|| tree.live()).take(20_000));
     let stores = events[before..].iter().filter(|e| matches!(e.change, Change::Stored { .. })).count();
     assert!((7_000..13_000).contains(&stores), "{stores}");
     let (distinct, _) = counts(&held(&events));

@@ -14,7 +14,7 @@ pub const MAX_PROMPT_BLOCKS: u64 = 1 << 20;
 
 /// A question.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Question {
+pub struct WhatIfRequest {
     /// What is routed.
     pub prompt: Prompt,
     /// The pool whose workers are weighed. `None`: that of the prompt or of the decision compared with, else of the latest
@@ -29,7 +29,7 @@ pub struct Question {
     /// The router whose estimate of loads counts. `None`: the one that reported last.
     pub router: Option<u64>,
     /// How the cluster differs.
-    pub changes: Changes,
+    pub changes: WorkerChanges,
 }
 
 /// What is routed.
@@ -71,7 +71,7 @@ pub enum CandidateRef {
 
 /// How the cluster differs from the live one.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Changes {
+pub struct WorkerChanges {
     /// Workers that cannot be chosen.
     pub left_out: Vec<CandidateRef>,
     /// Workers added, idle and with an empty cache. At most [`MAX_ADDED`].
@@ -214,7 +214,7 @@ impl Refused {
     }
 }
 
-impl Question {
+impl WhatIfRequest {
     pub(super) fn check(&self) -> Result<(), Refused> {
         self.options.validate()?;
         if let Some(size) = self.block_size_tokens.filter(|size| !(1..=1 << 16).contains(size)) {

@@ -118,18 +118,18 @@ impl Segments {
         let segment = self.all[id as usize];
         let above = self.parent(id).map(|parent| self.all[parent as usize].last);
         let blocks = self.blocks(above, segment.first, segment.len.into());
-        let kept = blocks.len().saturating_sub(len as usize);
-        let cut = (blocks.len() - kept) as u64;
+        let retained = blocks.len().saturating_sub(len as usize);
+        let cut = (blocks.len() - retained) as u64;
         let left = &mut self.all[id as usize];
-        left.len = kept as u32;
-        if let Some(last) = kept.checked_sub(1) {
+        left.len = retained as u32;
+        if let Some(last) = retained.checked_sub(1) {
             left.last = blocks[last].block_hash;
         } else {
             self.all[segment.parent as usize].children -= 1;
         }
         self.distinct_blocks -= cut;
         self.held_blocks -= cut * u64::from(segment.owners.count_ones());
-        (blocks[kept..].iter().rev().map(|block| block.block_hash).collect(), segment.owners)
+        (blocks[retained..].iter().rev().map(|block| block.block_hash).collect(), segment.owners)
     }
 
     /// The blocks with these numbers below `above`.

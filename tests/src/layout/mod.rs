@@ -67,8 +67,8 @@ pub async fn open(page: &Page, server: &Radixscope, view: &View, theme: &str) {
 }
 
 /// Waits until nothing has moved for some frames: the size was changed, charts and tables follow.
-pub async fn settled(page: &Page) {
-    let moved = page.eval(include_str!("settled.js").trim_end()).await;
+pub async fn until_stable(page: &Page) {
+    let moved = page.eval(include_str!("stable.js").trim_end()).await;
     assert_eq!(moved, Value::Null, "the layout never comes to rest: {moved}");
 }
 
