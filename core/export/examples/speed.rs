@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 
 use radixscope_captures::{Recording, fixtures};
 use radixscope_dynamo::active_sequence::{self, SequenceChange};
-use radixscope_dynamo::{envelope, log_line};
+use radixscope_dynamo::hit_rate::HitRate;
+use radixscope_dynamo::load::ActiveLoad;
+use radixscope_dynamo::{envelope, log_line, subject, trace};
 use radixscope_export::tree::{Page, TreeSnapshot};
 use radixscope_model::id::{BlockHash, Millis, PoolIx, Seq, TokensHash, Worker, WorkerIx};
-use radixscope_model::record::{Block, Entry, Record};
+use radixscope_model::record::{Block, Entry, Record, Topic};
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_sim::resimulation::{Arrival, ResimulationSettings, run};
 use radixscope_sim::{Config, Simulation};
@@ -28,6 +30,7 @@ const ARRIVALS: usize = 10_000;
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().collect();
     let mut rows = log_lines();
+    rows.extend(topics());
     rows.push(simulation());
     rows.extend(resimulation());
     rows.push(tree_page());
@@ -53,6 +56,38 @@ fn fastest(rounds: usize, mut round: impl FnMut()) -> Duration {
 
 fn ms(what: String, took: Duration) -> Value {
     json!({"what": what, "value": took.as_secs_f64() * 1e3, "unit": "ms"})
+}
+
+/// Messages of the topics that serde reads, of all recordings.
+fn topics() -> Vec<Value> {
+    let messages: Vec<_> = Recording::all_in(&fixtures())
+        .iter()
+        .flat_map(Recording::subscribed)
+        .filter_map(|message| Some((subject::parse(&message.subject)?.topic, message.payload)))
+        .collect();
+    let decode = |topic: Topic, bytes: &[u8]| {
+        let Ok(body) = envelope::open(bytes) else { return };
+        let (payload, format) = body.payload();
+        match topic {
+            Topic::KvMetrics => drop(black_box(ActiveLoad::decode(payload, format))),
+            Topic::KvHitRate => drop(black_box(HitRate::decode(payload, format))),
+            Topic::RequestTrace => drop(black_box(trace::decode(payload))),
+            Topic::ActiveSequences => {
+                let mut steps = Vec::new();
+                let _ = black_box(active_sequence::decode(payload, format, &mut steps));
+                black_box(steps);
+            }
+            _ => {}
+        }
+    };
+    let topics = [Topic::KvMetrics, Topic::KvHitRate, Topic::ActiveSequences, Topic::RequestTrace];
+    let row = |of: Topic| {
+        let all: Vec<_> = messages.iter().filter(|(topic, _)| *topic == of).collect();
+        let took = fastest(20, || all.iter().for_each(|(topic, payload)| decode(*topic, payload)));
+        let value = took.as_secs_f64() * 1e9 / all.len().max(1) as f64;
+        json!({"what": format!("{of:?}: {} messages decoded", all.len()), "value": value, "unit": "ns a message"})
+    };
+    topics.into_iter().map(row).collect()
 }
 
 /// The frontends' logs of all recordings: searched for lines that may matter, and read.
