@@ -184,6 +184,8 @@ impl Cluster {
         figure: impl Fn(&ModelFigures) -> Option<T>,
     ) -> Option<T> {
         self.worker(worker)?;
+        // Without frontends' metrics no model is looked for: that goes through all workers.
+        self.processes().iter().find(|process| !process.models().is_empty())?;
         self.models_agree(&figure).or_else(|| {
             let name = self.model_of(worker)?;
             self.models_agree(|model| figure(model).filter(|_| model.name == name))
