@@ -22,8 +22,7 @@ fn hello() -> Frame<'static> {
 /// digest that the state had at each second.
 fn recorded(blocks: u64) -> (Vec<Vec<u8>>, Vec<u64>) {
     let mut cluster = Cluster::default();
-    let (namespace, component) = ("dynamo".into(), "backend".into());
-    let worker = Record::Worker { worker: WorkerIx(0), id: Worker::new(1, 0), namespace, component };
+    let worker = Record::new_worker(WorkerIx(0), Worker::new(1, 0), "dynamo", "backend");
     cluster.fold(Seq(1), &Entry { at_ms: Millis(1_000), record: worker });
     let mut frames = Vec::new();
     append(&mut frames, hello());
@@ -42,7 +41,7 @@ fn recorded(blocks: u64) -> (Vec<Vec<u8>>, Vec<u64>) {
             vec![Record::Stored { worker: WorkerIx(0), parent: None, blocks: hashes.map(block).collect() }];
         if second % 10 == 0 {
             let decision = Decision::new(DecisionId(second), WorkerIx(0), DecisionSource::Log);
-            records.push(Record::Decision(decision));
+            records.push(Record::Decision(Box::new(decision)));
         }
         for record in records {
             let entry = Entry { at_ms, record };

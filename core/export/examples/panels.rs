@@ -62,9 +62,8 @@ impl State {
     fn with_workers() -> Self {
         let mut state = Self::default();
         for ix in 0..WORKERS {
-            let (namespace, component) = ("dynamo".into(), "backend".into());
             let id = Worker::new(u64::from(ix) + 7, 0);
-            state.fold(Record::Worker { worker: WorkerIx(ix.into()), id, namespace, component });
+            state.fold(Record::new_worker(WorkerIx(ix.into()), id, "dynamo", "backend"));
         }
         state
     }

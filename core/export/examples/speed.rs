@@ -185,13 +185,7 @@ fn tree_page() -> Value {
         cluster.fold(seq, &Entry { at_ms: Millis(START.0 + seq.0), record });
     };
     for ix in 0..8 {
-        let (namespace, component) = ("dynamo".into(), "backend".into());
-        fold(Record::Worker {
-            worker: WorkerIx(ix),
-            id: Worker::new(u64::from(ix), 0),
-            namespace,
-            component,
-        });
+        fold(Record::new_worker(WorkerIx(ix), Worker::new(u64::from(ix), 0), "dynamo", "backend"));
     }
     for prompt in 0..12_500 {
         let (shared, own) = (prompt % 50, 1_000 + prompt * 7);

@@ -189,7 +189,7 @@ mod tests {
     use radixscope_model::record::{Entry, PanelRef, Record};
 
     fn finding(code: &'static str, severity: Severity, phase: Phase, first: u64) -> Record<'static> {
-        Record::Finding(Finding {
+        Record::Finding(Box::new(Finding {
             code: code.into(),
             severity,
             phase,
@@ -203,13 +203,13 @@ mod tests {
             selects_worker: false,
             first_ms: Millis(first),
             last_ms: Millis(first),
-        })
+        }))
     }
 
     fn cluster() -> Cluster {
         let mut cluster = Cluster::default();
         let id = Worker::new(u64::MAX, 1);
-        let worker = Record::Worker { worker: WorkerIx(0), id, namespace: "".into(), component: "".into() };
+        let worker = Record::new_worker(WorkerIx(0), id, "", "");
         let records = [
             worker,
             finding("late", Severity::Warning, Phase::Warn, 2),
@@ -243,7 +243,7 @@ mod tests {
         let mut cluster = cluster();
         let mut caused_by = |code: &'static str, cause: &'static str, severity| {
             let Record::Finding(found) = finding(code, severity, Phase::Warn, 9) else { return };
-            let record = Record::Finding(Finding { cause: cause.into(), ..found });
+            let record = Record::Finding(Box::new(Finding { cause: cause.into(), ..*found }));
             let seq = Seq(cluster.seq().0 + 1);
             cluster.fold(seq, &Entry { at_ms: Millis(9), record });
         };

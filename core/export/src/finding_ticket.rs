@@ -212,12 +212,7 @@ mod tests {
 
     fn cluster(records: Vec<Record<'static>>) -> Cluster {
         let mut cluster = Cluster::default();
-        let worker = Record::Worker {
-            worker: WorkerIx(0),
-            id: Worker::new(42, 0),
-            namespace: "".into(),
-            component: "".into(),
-        };
+        let worker = Record::new_worker(WorkerIx(0), Worker::new(42, 0), "", "");
         for record in [worker].into_iter().chain(records) {
             let seq = Seq(cluster.seq().0 + 1);
             cluster.fold(seq, &Entry { at_ms: Millis(NOW), record });
@@ -258,7 +253,7 @@ mod tests {
             finding("over", Severity::Critical, Phase::Cleared, NOW),
             finding("new_warning", Severity::Warning, Phase::Warn, NOW + 5),
         ];
-        let cluster = cluster(all.iter().cloned().map(Record::Finding).collect());
+        let cluster = cluster(all.iter().cloned().map(|one| Record::Finding(Box::new(one))).collect());
         let codes: Vec<&str> = FindingFilter::default().of(&cluster).iter().map(|f| &*f.code).collect();
         assert_eq!(codes, ["critical", "new_warning", "old_warning", "note"]);
     }

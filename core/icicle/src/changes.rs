@@ -94,11 +94,7 @@ mod tests {
         let mut cluster = Cluster::default();
         for worker in 0..2 {
             let id = Worker::new(u64::from(worker) + 7, 0);
-            let (namespace, component) = ("dynamo".into(), "backend".into());
-            fold(
-                &mut cluster,
-                Record::Worker { worker: WorkerIx::first(Slot(worker)), id, namespace, component },
-            );
+            fold(&mut cluster, Record::new_worker(WorkerIx::first(Slot(worker)), id, "dynamo", "backend"));
         }
         for from in [100, 200, 300] {
             fold(&mut cluster, stored(0, from..from + 30));

@@ -155,8 +155,7 @@ impl Watcher {
             intake.source("simulated", SourceKind::Simulator, START, &mut cluster).ok_or("no source")?;
         if !matches!(source_set, SourceSet::Demo | SourceSet::Metrics) {
             let (worker, id) = (WorkerIx(0), Worker::new(1, 0));
-            let (namespace, component) = ("dynamo".into(), "backend".into());
-            put(&mut cluster, START, Record::Worker { worker, id, namespace, component });
+            put(&mut cluster, START, Record::new_worker(worker, id, "dynamo", "backend"));
         }
         Ok(Self {
             source_set,
@@ -223,7 +222,7 @@ fn put(cluster: &mut Cluster, at_ms: Millis, record: Record<'_>) {
 fn log(cluster: &mut Cluster, id: u64, request: &RequestRecord) {
     let (id, at) = (DecisionId(id + 1), request.finished_at_ms);
     let new = Decision::new(id, WorkerIx(0), DecisionSource::Log);
-    put(cluster, at, Record::Decision(Decision { decided_ms: Some(request.sent_at_ms), ..new }));
+    put(cluster, at, Record::Decision(Box::new(Decision { decided_ms: Some(request.sent_at_ms), ..new })));
     let progress = Progress {
         ended_ms: Some(at),
         outcome: Some(Outcome::Success),
@@ -231,7 +230,7 @@ fn log(cluster: &mut Cluster, id: u64, request: &RequestRecord) {
         output_tokens: Some(request.osl_tokens.into()),
         ..Progress::default()
     };
-    put(cluster, at, Record::Progress { decision: id, progress });
+    put(cluster, at, Record::Progress { decision: id, progress: Box::new(progress) });
 }
 
 /// Each second's colour against the exact percentile of the same requests in the same window; and the median of the latter.

@@ -167,8 +167,7 @@ mod tests {
         let mut cluster = Cluster::default();
         for worker in 0..2 {
             let id = Worker::new(u64::from(worker) + 1, 0);
-            let of =
-                Record::Worker { worker: WorkerIx(worker), id, namespace: "".into(), component: "".into() };
+            let of = Record::new_worker(WorkerIx(worker), id, "", "");
             fold(&mut cluster, of);
         }
         cluster
@@ -183,7 +182,7 @@ mod tests {
         n: f64,
     ) {
         let scrape = Scrape { gauges: vec![(gauge, n)], instance, ..Scrape::new(name, role) };
-        fold(cluster, Record::Scrape(scrape));
+        fold(cluster, Record::Scrape(Box::new(scrape)));
     }
 
     #[test]
@@ -235,7 +234,7 @@ mod tests {
             models: vec![model("small", 64), model("large", 8)],
             ..Scrape::new("frontend", ProcessRole::Frontend)
         };
-        fold(&mut cluster, Record::Scrape(scrape));
+        fold(&mut cluster, Record::Scrape(Box::new(scrape)));
         let named = |worker: u16, name: &'static str| Record::Model {
             worker: WorkerIx(worker.into()),
             name: name.into(),

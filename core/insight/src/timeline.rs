@@ -108,7 +108,7 @@ impl RowInProgress {
                 self.decisions += u64::from(newest.is_none_or(|newest| newest.decision.id < decision.id));
             }
             Record::Finding(finding) => self.finding(before, finding),
-            Record::Worker { id, .. } => self.worker(WorkerTransition::Joined, Some(*id)),
+            Record::Worker(identity) => self.worker(WorkerTransition::Joined, Some(identity.id)),
             Record::Left { worker, .. }
                 if before.worker(*worker).is_some_and(|state| state.departure.is_none()) =>
             {

@@ -32,7 +32,7 @@ impl RecordSink for Watched {
 
     fn append(&mut self, entry: &Entry<'_>) {
         if let Record::Finding(finding) = &entry.record {
-            self.findings.push((entry.at_ms.since(START) / 1_000, finding.clone()));
+            self.findings.push((entry.at_ms.since(START) / 1_000, Finding::clone(finding)));
         }
         self.cluster.append(entry);
     }

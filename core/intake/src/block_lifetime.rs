@@ -182,7 +182,7 @@ impl WorkerResidency {
             return None;
         }
         self.reported = Some(lifetimes);
-        Some(Record::BlockResidency { worker, lifetimes })
+        Some(Record::BlockResidency { worker, lifetimes: Box::new(lifetimes) })
     }
 }
 
@@ -241,7 +241,7 @@ mod tests {
             let mut records = self.0.flush(Millis(at));
             assert!(records.len() <= 1);
             match records.pop()? {
-                Record::BlockResidency { worker: W, lifetimes } => Some(lifetimes),
+                Record::BlockResidency { worker: W, lifetimes } => Some(*lifetimes),
                 other => panic!("{other:?}"),
             }
         }

@@ -111,18 +111,7 @@ pub enum Record<'a> {
         lag_ms: Option<i64>,
     },
     /// A worker seen for the first time, or more of who a known one is.
-    Worker {
-        /// Its index from here on. A new index in the slot of a worker that is there means that that one left.
-        worker: WorkerIx,
-        /// Who it is.
-        id: Worker,
-        /// Dynamo namespace, empty when no message named it.
-        #[serde(borrow)]
-        namespace: Cow<'a, str>,
-        /// Dynamo component (`backend`, `prefill` …), empty when no message named it.
-        #[serde(borrow)]
-        component: Cow<'a, str>,
-    },
+    Worker(#[serde(borrow)] Box<WorkerIdentity<'a>>),
     /// A worker stored a run of blocks below `parent`. The run may be empty (reference §9.1).
     Stored {
         /// Who stored.
@@ -290,16 +279,16 @@ pub enum Record<'a> {
         prefill_tokens: Option<u64>,
     },
     /// A router chose a worker, or more is known of such a choice: a later record with the same id replaces the one before.
-    Decision(Decision),
+    Decision(Box<Decision>),
     /// How the request of a decision went on.
     Progress {
         /// Which decision.
         decision: DecisionId,
         /// What is known of it now.
-        progress: Progress,
+        progress: Box<Progress>,
     },
     /// A request of which no decision became known ended.
-    Request(Ended),
+    Request(Box<Ended>),
     /// A step in the life of a request on a worker.
     Sequence {
         /// Where it runs.
@@ -372,10 +361,10 @@ pub enum Record<'a> {
         /// Whose.
         worker: WorkerIx,
         /// The figures.
-        lifetimes: BlockResidency,
+        lifetimes: Box<BlockResidency>,
     },
     /// What a process's `/metrics` reported.
-    Scrape(Scrape),
+    Scrape(Box<Scrape>),
     /// A log reported something of the event path, summed over at most a second.
     LogSignal {
         /// Which worker it is about, if it names one.
@@ -386,7 +375,7 @@ pub enum Record<'a> {
         count: u64,
     },
     /// A check found something, or a finding changed; replaces the one of its code.
-    Finding(Finding),
+    Finding(Box<Finding>),
     /// What was checked; replaces the list before.
     Checked(Vec<RuleStatus>),
     /// Messages known to be lost.
@@ -432,6 +421,39 @@ pub enum Record<'a> {
         #[serde(borrow)]
         sample: Cow<'a, str>,
     },
+}
+
+// Most records are KV events, and each is built, encoded and folded by value or reference: a record fits into a line of the cache,
+// and what is larger than the blocks of an event is boxed. The bytes are the same with a box as without.
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<Record<'_>>() <= 64);
+
+impl<'a> Record<'a> {
+    /// A record of who a worker is.
+    pub fn new_worker(
+        worker: WorkerIx,
+        id: Worker,
+        namespace: impl Into<Cow<'a, str>>,
+        component: impl Into<Cow<'a, str>>,
+    ) -> Self {
+        let (namespace, component) = (namespace.into(), component.into());
+        Self::Worker(Box::new(WorkerIdentity { worker, id, namespace, component }))
+    }
+}
+
+/// Who a worker is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WorkerIdentity<'a> {
+    /// Its index from here on. A new index in the slot of a worker that is there means that that one left.
+    pub worker: WorkerIx,
+    /// Its id and rank.
+    pub id: Worker,
+    /// Dynamo namespace, empty when no message named it.
+    #[serde(borrow)]
+    pub namespace: Cow<'a, str>,
+    /// Dynamo component (`backend`, `prefill` …), empty when no message named it.
+    #[serde(borrow)]
+    pub component: Cow<'a, str>,
 }
 
 /// A routing decision with all that its sources reported until now. A later record of the same `id` replaces it.

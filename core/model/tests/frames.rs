@@ -103,12 +103,9 @@ fn about_workers() -> impl Strategy<Value = Record<'static>> {
     );
     let progress = (any::<u64>(), any::<[Option<u64>; 5]>());
     prop_oneof![
-        (worker(), id, text(), text()).prop_map(|(worker, id, namespace, component)| Record::Worker {
-            worker,
-            id,
-            namespace,
-            component
-        }),
+        (worker(), id, text(), text()).prop_map(|(worker, id, namespace, component)| Record::new_worker(
+            worker, id, namespace, component
+        )),
         (worker(), any::<u64>()).prop_map(|(worker, used_blocks)| Record::EngineLoad { worker, used_blocks }),
         (worker(), any::<Option<u64>>(), any::<[Option<u64>; 2]>()).prop_map(
             |(worker, router, [decode_blocks, prefill_tokens])| {
@@ -130,7 +127,7 @@ fn about_workers() -> impl Strategy<Value = Record<'static>> {
                     tree_size,
                 }
             });
-            Record::Decision(Decision {
+            Record::Decision(Box::new(Decision {
                 router,
                 request_id,
                 isl_tokens,
@@ -145,11 +142,11 @@ fn about_workers() -> impl Strategy<Value = Record<'static>> {
                 }),
                 dispatched: isl_tokens.map(|tokens| tokens % 2 == 0),
                 ..Decision::new(DecisionId(id), worker, source)
-            })
+            }))
         }),
         progress.prop_map(|(id, [first, ended, ttft_us, itl_us, output_tokens])| Record::Progress {
             decision: DecisionId(id),
-            progress: Progress {
+            progress: Box::new(Progress {
                 first_token_ms: first.map(Millis),
                 ended_ms: ended.map(Millis),
                 outcome: Some(Outcome::Success),
@@ -159,11 +156,11 @@ fn about_workers() -> impl Strategy<Value = Record<'static>> {
                 itl_us,
                 output_tokens,
                 cached_tokens: None,
-            },
+            })
         }),
         (any::<u64>(), any::<[Option<u64>; 3]>()).prop_map(|(ended, [elapsed_us, isl_tokens, ttft_us])| {
             let progress = Progress { ttft_us, ..Progress::default() };
-            Record::Request(Ended { ended_ms: Millis(ended), elapsed_us, isl_tokens, progress })
+            Record::Request(Box::new(Ended { ended_ms: Millis(ended), elapsed_us, isl_tokens, progress }))
         }),
         (worker(), proptest::sample::select(vec![Added, PrefillCompleted, Freed]), any::<bool>())
             .prop_map(|(worker, step, by_worker)| Record::Sequence { worker, step, by_worker }),
@@ -290,6 +287,18 @@ fn a_writer_goes_on_where_the_batch_before_ended() {
     let bytes = writer.finish(Millis(0), None).unwrap();
     let Frame::Batch(empty) = Frame::decode(&bytes).unwrap() else { panic!("not a batch") };
     assert_eq!((empty.first_seq, empty.count), (Seq(11), 0));
+}
+
+#[test]
+fn a_box_is_no_part_of_a_records_bytes() {
+    let id = Worker::new(7, 1);
+    let record = Record::new_worker(WorkerIx(5), id, "dynamo", "backend");
+    let fields = (3u32, WorkerIx(5), id, "dynamo", "backend");
+    assert_eq!(postcard::to_allocvec(&record).unwrap(), postcard::to_allocvec(&fields).unwrap());
+    let progress = Progress { output_tokens: Some(9), ..Progress::default() };
+    let record = Record::Progress { decision: DecisionId(6), progress: Box::new(progress) };
+    let fields = (23u32, DecisionId(6), progress);
+    assert_eq!(postcard::to_allocvec(&record).unwrap(), postcard::to_allocvec(&fields).unwrap());
 }
 
 /// Ids are read as the bits of a float: those that are no number, signalling or not, are kept like any other.

@@ -274,9 +274,8 @@ fn jumps(blocks: u64) -> Result<Vec<Value>, Failure> {
     };
     for worker in 0..WORKERS {
         let id = Worker::new(worker + 1, 0);
-        let (namespace, component) = ("dynamo".into(), "backend".into());
         let worker = WorkerIx(worker as u32);
-        next(&mut cluster, None, Record::Worker { worker, id, namespace, component })?;
+        next(&mut cluster, None, Record::new_worker(worker, id, "dynamo", "backend"))?;
     }
     let chain = |i: u64| -> Record<'static> {
         // A third of each prompt is shared by eight others.

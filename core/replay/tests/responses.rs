@@ -41,8 +41,7 @@ fn recorded(recording: u64, began_ms: u64, cluster: &mut Cluster) -> (Vec<u8>, V
             batch.push(&entry).unwrap();
         };
         if is_new && i == 0 {
-            let (namespace, component) = ("dynamo".into(), "backend".into());
-            append(Record::Worker { worker: WORKER, id: Worker::new(1, 0), namespace, component });
+            append(Record::new_worker(WORKER, Worker::new(1, 0), "dynamo", "backend"));
         }
         let hash = began_ms + i;
         let block = Block { block_hash: BlockHash(hash), tokens_hash: TokensHash(hash) };

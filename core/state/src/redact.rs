@@ -70,13 +70,14 @@ pub fn entry<'a>(entry: &Entry<'a>, names: &mut dyn Pseudonyms) -> Entry<'a> {
             names.leave_out(sample);
             *sample = Cow::Borrowed("");
         }
-        Record::Worker { id, namespace, .. } => {
-            *id = worker(*id, names);
-            *namespace = name("namespace", namespace, names).into();
+        Record::Worker(identity) => {
+            identity.id = worker(identity.id, names);
+            identity.namespace = name("namespace", &identity.namespace, names).into();
         }
         Record::RouterLoad { router, .. } => *router = router.map(|router| names.number(router)),
         Record::Decision(of) => decision(of, names),
-        Record::Scrape(Scrape { process, instance, .. }) => {
+        Record::Scrape(scrape) => {
+            let Scrape { process, instance, .. } = &mut **scrape;
             *process = name("process", process, names);
             *instance = instance.map(|instance| names.number(instance));
         }

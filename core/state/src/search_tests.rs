@@ -74,7 +74,7 @@ fn cluster() -> Cluster {
     };
     for ix in 0..2 {
         let id = Worker::new(u64::MAX, ix);
-        fold(Record::Worker { worker: WorkerIx(ix), id, namespace: "n".into(), component: "c".into() });
+        fold(Record::new_worker(WorkerIx(ix), id, "n", "c"));
     }
     let block = |(hash, tokens)| Block { block_hash: BlockHash(hash), tokens_hash: TokensHash(tokens) };
     for (worker, parent, pairs) in [
@@ -88,7 +88,7 @@ fn cluster() -> Cluster {
     }
     for id in 1..=3 {
         let new = Decision::new(DecisionId(id), WorkerIx(0), DecisionSource::Log);
-        fold(Record::Decision(Decision { request_id: Some(format!("req-{id}")), ..new }));
+        fold(Record::Decision(Box::new(Decision { request_id: Some(format!("req-{id}")), ..new })));
     }
     cluster
 }
@@ -142,7 +142,7 @@ fn blocks_are_found_by_a_part_of_any_hash() {
     let mut cluster = Cluster::default();
     let hashes = [123_456_789_u64, 991_234_500, 0xabcd_1234_0000];
     let id = Worker::new(1, 0);
-    let record = Record::Worker { worker: WorkerIx(0), id, namespace: "n".into(), component: "c".into() };
+    let record = Record::new_worker(WorkerIx(0), id, "n", "c");
     cluster.fold(Seq(1), &Entry { at_ms: Millis(1_800_000_000_000), record });
     for (at, hash) in hashes.into_iter().enumerate() {
         let blocks =

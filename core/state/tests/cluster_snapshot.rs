@@ -13,12 +13,11 @@ const AT: Millis = Millis(1_795_198_014_434);
 fn state(runs: &[(u16, Option<u64>, u64)]) -> Cluster {
     let mut records =
         vec![Record::Source { source: SourceIx(0), name: "nats".into(), kind: SourceKind::Nats }];
-    records.extend((0..4).map(|w| Record::Worker {
-        worker: WorkerIx(w),
-        id: Worker::new(u64::from(w) << 40, 0),
-        namespace: "dynamo".into(),
-        component: "backend".into(),
-    }));
+    records.extend(
+        (0..4).map(|w| {
+            Record::new_worker(WorkerIx(w), Worker::new(u64::from(w) << 40, 0), "dynamo", "backend")
+        }),
+    );
     records.extend(runs.iter().map(|&(worker, parent, first)| {
         Record::Stored {
             worker: WorkerIx(worker.into()),

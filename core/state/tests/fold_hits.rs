@@ -22,8 +22,7 @@ impl Fold {
         let mut fold = Self { cluster: Cluster::default(), at: AT };
         for worker in [WorkerIx(0), WorkerIx(1)] {
             let id = Worker::new(u64::from(worker.0), 0);
-            let (namespace, component) = ("dynamo".into(), "backend".into());
-            fold.fold(Record::Worker { worker, id, namespace, component });
+            fold.fold(Record::new_worker(worker, id, "dynamo", "backend"));
         }
         for (worker, last) in [(0, 5), (1, 3)] {
             let block = |n| Block { block_hash: BlockHash(n), tokens_hash: TokensHash(n) };
@@ -42,7 +41,7 @@ impl Fold {
         let mut decision =
             Decision::new(DecisionId(id), WorkerIx(worker.into()), DecisionSource::ActiveSequences);
         more(&mut decision);
-        self.fold(Record::Decision(decision));
+        self.fold(Record::Decision(Box::new(decision)));
     }
 
     /// Blocks of the prompt at whose end each hit is, the oldest first; 0 is the root.

@@ -14,6 +14,7 @@ pub(crate) mod spacing;
 mod state;
 mod view;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -55,6 +56,9 @@ const BATCH_EVERY: Duration = Duration::from_millis(100);
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// Maximum inputs processed before queries, ticks and other tasks.
 const INPUTS_A_TURN: usize = 256;
+/// How long input waits after a turn that took nearly all there was: what arrives meanwhile is one turn, instead of a wake-up of
+/// this task for each message. Unnoticeable between two batches.
+const INPUT_PAUSE: Duration = Duration::from_millis(1);
 /// Capacity of the query channel.
 const MAX_QUERIES: usize = 64;
 /// Timeout of a query.
@@ -291,15 +295,22 @@ impl HubTask {
         let mut flush = tokio::time::interval(FLUSH_EVERY);
         flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut inputs = Vec::with_capacity(INPUTS_A_TURN);
+        let mut is_paused = false;
+        let mut pause = pin!(tokio::time::sleep(INPUT_PAUSE));
         loop {
             tokio::select! {
                 () = over(&mut shutdown) => break,
                 _ = batch.tick() => self.state.tick(self.state.now()),
                 _ = flush.tick() => self.flush(),
                 Some(query) = queries.recv() => self.respond(query),
-                _ = self.inbox.receive(&mut inputs, INPUTS_A_TURN) => {
+                () = &mut pause, if is_paused => is_paused = false,
+                _ = self.inbox.receive(&mut inputs, INPUTS_A_TURN), if !is_paused => {
                     inputs.drain(..).for_each(|input| self.handle(input));
                     self.hand_over();
+                    is_paused = self.inbox.len() < INPUTS_A_TURN;
+                    if is_paused {
+                        pause.as_mut().reset(tokio::time::Instant::now() + INPUT_PAUSE);
+                    }
                     // A long queue is always ready; without yielding it would starve other tasks of this thread.
                     tokio::task::yield_now().await;
                 }

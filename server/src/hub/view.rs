@@ -245,11 +245,7 @@ mod tests {
     /// One worker with so many blocks.
     fn cluster(blocks: u64) -> Cluster {
         let mut cluster = Cluster::default();
-        let (namespace, component) = ("dynamo".into(), "backend".into());
-        fold(
-            &mut cluster,
-            Record::Worker { worker: WorkerIx(0), id: Worker::new(1, 0), namespace, component },
-        );
+        fold(&mut cluster, Record::new_worker(WorkerIx(0), Worker::new(1, 0), "dynamo", "backend"));
         let block = |i| Block { block_hash: BlockHash(i), tokens_hash: TokensHash(i) };
         let blocks: Vec<Block> = (1..=blocks).map(block).collect();
         fold(&mut cluster, Record::Stored { worker: WorkerIx(0), parent: None, blocks: blocks.into() });

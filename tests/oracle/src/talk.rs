@@ -25,6 +25,29 @@ pub struct Talk {
     pub clear_every: u32,
 }
 
+impl Talk {
+    /// Events after which eight workers hold about `resident` blocks: beginnings that all share, conversations that
+    /// grow and fork, full caches that evict.
+    pub fn events_until(resident: usize, seed: u64) -> Vec<Event> {
+        let workers = 8;
+        let talk = Self {
+            workers,
+            capacity_blocks: resident / usize::from(workers),
+            starters: 40,
+            starter_blocks: 200,
+            turn_blocks: 60,
+            eviction: Eviction::LeavesFirst,
+            clear_every: 0,
+        };
+        let mut talks = Talks::new(talk, seed);
+        let mut events = Vec::new();
+        while talks.resident() < resident * 98 / 100 {
+            talks.turn(&mut |event| events.push(event));
+        }
+        events
+    }
+}
+
 /// Makes traffic without end.
 pub struct Talks {
     talk: Talk,

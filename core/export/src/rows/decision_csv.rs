@@ -91,16 +91,11 @@ mod tests {
                 name: "x".into(),
                 kind: radixscope_model::record::SourceKind::Nats,
             },
-            Record::Worker {
-                worker: WorkerIx(0),
-                id: Worker::new(u64::MAX, 3),
-                namespace: "".into(),
-                component: "".into(),
-            },
-            Record::Decision(Decision {
+            Record::new_worker(WorkerIx(0), Worker::new(u64::MAX, 3), "", ""),
+            Record::Decision(Box::new(Decision {
                 request_id: Some("a,\"b\"".into()),
                 ..Decision::new(DecisionId(7), WorkerIx(0), DecisionSource::KvHitRate)
-            }),
+            })),
         ];
         for (at, record) in records.into_iter().enumerate() {
             cluster.fold(Seq(at as u64 + 1), &Entry { at_ms: Millis(5), record });

@@ -19,8 +19,7 @@ fn cluster(workers: u16) -> Cluster {
     let mut cluster = Cluster::default();
     for ix in 0..workers {
         let id = Worker::new(u64::MAX - u64::from(ix), 0);
-        let (namespace, component) = ("dynamo".into(), "backend".into());
-        fold(&mut cluster, AT_MS, Record::Worker { worker: WorkerIx(ix.into()), id, namespace, component });
+        fold(&mut cluster, AT_MS, Record::new_worker(WorkerIx(ix.into()), id, "dynamo", "backend"));
     }
     cluster
 }

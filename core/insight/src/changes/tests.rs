@@ -33,7 +33,7 @@ impl Stage {
     fn worker(&mut self, id: u64, component: &'static str) -> WorkerIx {
         let worker = WorkerIx(self.cluster.workers().len() as u32);
         let id = Worker::new(id, 0);
-        self.fold(Record::Worker { worker, id, namespace: "dynamo".into(), component: component.into() });
+        self.fold(Record::new_worker(worker, id, "dynamo", component));
         worker
     }
 
@@ -50,14 +50,14 @@ impl Stage {
     fn decide(&mut self, worker: WorkerIx, isl: u64, overlap: u64, ttft_ms: u64) {
         self.decisions += 1;
         let id = DecisionId(self.decisions);
-        self.fold(Record::Decision(Decision {
+        self.fold(Record::Decision(Box::new(Decision {
             isl_blocks: Some(isl),
             overlap_blocks: Some(overlap),
             ..Decision::new(id, worker, DecisionSource::Log)
-        }));
+        })));
         let ended_ms = Some(Millis(NOW + self.at));
         let progress = Progress { ttft_us: Some(ttft_ms * 1_000), ended_ms, ..Progress::default() };
-        self.fold(Record::Progress { decision: id, progress });
+        self.fold(Record::Progress { decision: id, progress: Box::new(progress) });
     }
 
     fn mark(&self) -> (Cluster, Millis) {
@@ -145,15 +145,18 @@ fn workers_that_joined_or_left_are_named() {
     let (stays, leaves) = (stage.worker(7, "backend"), stage.worker(8, "backend"));
     stage.store(stays, None, 1..=3);
     stage.store(leaves, None, 1..=5);
-    stage.fold(Record::Scrape(Scrape::new("frontend", ProcessRole::Frontend)));
+    stage.fold(Record::Scrape(Box::new(Scrape::new("frontend", ProcessRole::Frontend))));
     let a = stage.mark();
     stage.pass(5_000);
     stage.fold(Record::Left { worker: leaves, why: DepartureCause::Discovery });
     stage.fold(Record::Left { worker: stays, why: DepartureCause::Discovery });
     stage.fold(Record::Rejoined { worker: stays });
     stage.worker(9, "backend");
-    stage.fold(Record::Scrape(Scrape { restarts: 2, ..Scrape::new("frontend", ProcessRole::Frontend) }));
-    stage.fold(Record::Scrape(Scrape::new("worker", ProcessRole::Worker)));
+    stage.fold(Record::Scrape(Box::new(Scrape {
+        restarts: 2,
+        ..Scrape::new("frontend", ProcessRole::Frontend)
+    })));
+    stage.fold(Record::Scrape(Box::new(Scrape::new("worker", ProcessRole::Worker))));
     let b = stage.mark();
     let presences = |changes: &Changes| -> Vec<_> {
         changes.pools[0].workers.iter().map(|worker| (worker.id.id.0, worker.presence)).collect()

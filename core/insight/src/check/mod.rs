@@ -159,7 +159,7 @@ impl Checks {
         for running in &mut self.rules {
             running.forget_departed(cluster);
             let evaluate = advice::complete((running.rule.evaluate)(&view), &view);
-            records.extend(running.apply(evaluate, now).map(Record::Finding));
+            records.extend(running.apply(evaluate, now).map(|one| Record::Finding(Box::new(one))));
         }
         let statuses: Vec<_> = self.rules.iter().map(RuleState::status).collect();
         if statuses != self.last {

@@ -34,8 +34,7 @@ fn cluster() -> Cluster {
     let mut cluster = Cluster::default();
     for (worker, component) in (0..).zip(["prefill", "prefill", "backend", "backend", "backend"]) {
         let id = Worker::new(u64::from(worker) + 1, 0);
-        let (namespace, component) = ("dynamo".into(), component.into());
-        fold(&mut cluster, Record::Worker { worker: WorkerIx(worker), id, namespace, component });
+        fold(&mut cluster, Record::new_worker(WorkerIx(worker), id, "dynamo", component));
     }
     for id in 1..=6 {
         let is_prefill = id % 2 == 1;
@@ -55,7 +54,7 @@ fn cluster() -> Cluster {
             other_part: Some(DecisionId(other)),
             ..decision
         };
-        fold(&mut cluster, Record::Decision(decision));
+        fold(&mut cluster, Record::Decision(Box::new(decision)));
     }
     cluster
 }

@@ -23,18 +23,18 @@ fn scrape(name: &'static str, ttft: [u64; 4], counters: Vec<(Counter, f64)>) -> 
         counts: ttft.to_vec(),
         sum: 1.0,
     };
-    Record::Scrape(Scrape {
+    Record::Scrape(Box::new(Scrape {
         gauges: vec![(Gauge::InFlightRequests, 7.0)],
         counters,
         histograms: vec![histogram],
         ..Scrape::new(name, ProcessRole::Frontend)
-    })
+    }))
 }
 
 fn decided(cluster: &mut Cluster, id: u64, at: u64, ttft_ms: u64, outcome: Outcome) {
     let new = Decision::new(DecisionId(id), WorkerIx(0), DecisionSource::Log);
     let decision = Decision { decided_ms: Some(Millis(at)), isl_tokens: Some(1_000), ..new };
-    fold(cluster, at, Record::Decision(decision));
+    fold(cluster, at, Record::Decision(Box::new(decision)));
     let progress = Progress {
         ended_ms: Some(Millis(at + 2_000)),
         outcome: Some(outcome),
@@ -42,7 +42,7 @@ fn decided(cluster: &mut Cluster, id: u64, at: u64, ttft_ms: u64, outcome: Outco
         output_tokens: Some(100),
         ..Progress::default()
     };
-    fold(cluster, at + 2_000, Record::Progress { decision: DecisionId(id), progress });
+    fold(cluster, at + 2_000, Record::Progress { decision: DecisionId(id), progress: Box::new(progress) });
 }
 
 fn cluster() -> Cluster {
@@ -50,7 +50,7 @@ fn cluster() -> Cluster {
     let source = Record::Source { source: SourceIx(0), name: "n".into(), kind: SourceKind::Nats };
     fold(&mut cluster, NOW, source);
     let id = Worker::new(1, 0);
-    let worker = Record::Worker { worker: WorkerIx(0), id, namespace: "".into(), component: "".into() };
+    let worker = Record::new_worker(WorkerIx(0), id, "", "");
     fold(&mut cluster, NOW, worker);
     cluster
 }
@@ -158,9 +158,17 @@ fn from_the_decision_to_the_first_token_is_a_lower_bound_and_never_within() {
     let mut cluster = cluster();
     for id in 1..=100 {
         let new = Decision::new(DecisionId(id), WorkerIx(0), DecisionSource::Log);
-        fold(&mut cluster, NOW, Record::Decision(Decision { decided_ms: Some(Millis(NOW)), ..new }));
+        fold(
+            &mut cluster,
+            NOW,
+            Record::Decision(Box::new(Decision { decided_ms: Some(Millis(NOW)), ..new })),
+        );
         let progress = Progress { first_token_ms: Some(Millis(NOW + 300 + id)), ..Progress::default() };
-        fold(&mut cluster, NOW + 1_000, Record::Progress { decision: DecisionId(id), progress });
+        fold(
+            &mut cluster,
+            NOW + 1_000,
+            Record::Progress { decision: DecisionId(id), progress: Box::new(progress) },
+        );
     }
     let times = figure(&cluster, Quantity::Ttft, Millis(NOW + 5_000)).unwrap();
     assert_eq!(times.source, TimingSource::Derived);

@@ -19,7 +19,7 @@ impl Fixture {
     fn new() -> Self {
         let mut fixture = Self { cluster: Cluster::default(), at: NOW };
         let id = Worker::new(7, 0);
-        fixture.fold(Record::Worker { worker: W, id, namespace: "".into(), component: "".into() });
+        fixture.fold(Record::new_worker(W, id, "", ""));
         fixture
     }
 
@@ -79,7 +79,7 @@ impl Fixture {
             ranks: vec![rank],
             ..Scrape::new(role.as_str(), role)
         };
-        self.fold(Record::Scrape(scrape))
+        self.fold(Record::Scrape(Box::new(scrape)))
     }
 
     fn memory(&self) -> Memory {
@@ -233,7 +233,7 @@ fn lifetimes_are_held_against_the_gap_to_the_next_use() {
     };
     let text = |ages| {
         let mut fixture = Fixture::new();
-        fixture.fold(Record::BlockResidency { worker: W, lifetimes: ages });
+        fixture.fold(Record::BlockResidency { worker: W, lifetimes: Box::new(ages) });
         fixture.memory().lifetime_text().unwrap()
     };
     assert!(text(ages(0, Some(30_000))).contains("shorter than the gap"));
@@ -252,7 +252,7 @@ fn sums_for_remedies_are_unknown_as_soon_as_one_worker_is() {
         (Some(25), Some(35), Some(100))
     );
     let (worker, id) = (WorkerIx(1), Worker::new(8, 0));
-    fixture.fold(Record::Worker { worker, id, namespace: "".into(), component: "".into() });
+    fixture.fold(Record::new_worker(worker, id, "", ""));
     assert_eq!(live(&fixture.cluster, PoolIx(0), Millis(fixture.at)).used_blocks, None);
     fixture.fold(Record::Left { worker, why: DepartureCause::Log });
     assert_eq!(live(&fixture.cluster, PoolIx(0), Millis(fixture.at)).used_blocks, Some(25));

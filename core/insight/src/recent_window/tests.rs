@@ -16,7 +16,7 @@ fn fold(cluster: &mut Cluster, at: u64, record: Record<'_>) {
 fn with_worker() -> Cluster {
     let mut cluster = Cluster::default();
     let (worker, id) = (WorkerIx(0), Worker::new(7, 0));
-    fold(&mut cluster, NOW, Record::Worker { worker, id, namespace: "".into(), component: "".into() });
+    fold(&mut cluster, NOW, Record::new_worker(worker, id, "", ""));
     cluster
 }
 
@@ -28,7 +28,7 @@ fn histogram(kind: HistogramKind, bounds: &'static [f64], counts: Vec<u64>, sum:
 /// were cached, 100 output tokens.
 fn scrape(n: u64, role: ProcessRole, process: &'static str) -> Record<'static> {
     let all = n as f64;
-    Record::Scrape(Scrape {
+    Record::Scrape(Box::new(Scrape {
         gauges: vec![(Gauge::InFlightRequests, 4.0)],
         counters: vec![(Counter::RequestsOk, all), (Counter::OutputTokens, all * 100.0)],
         histograms: vec![
@@ -39,7 +39,7 @@ fn scrape(n: u64, role: ProcessRole, process: &'static str) -> Record<'static> {
             histogram(HistogramKind::CachedTokens, &[700.0, 800.0], vec![0, n, 0], all * 750.0),
         ],
         ..Scrape::new(process, role)
-    })
+    }))
 }
 
 fn decide(cluster: &mut Cluster, id: u64, at: u64, progress: Progress) {
@@ -49,8 +49,8 @@ fn decide(cluster: &mut Cluster, id: u64, at: u64, progress: Progress) {
         overlap_blocks: Some(60),
         ..Decision::new(DecisionId(id), WorkerIx(0), DecisionSource::Log)
     };
-    fold(cluster, at, Record::Decision(decision));
-    fold(cluster, at, Record::Progress { decision: DecisionId(id), progress });
+    fold(cluster, at, Record::Decision(Box::new(decision)));
+    fold(cluster, at, Record::Progress { decision: DecisionId(id), progress: Box::new(progress) });
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_mean_of_durations_comes_before_what_workers_had_at_most() {
     let mut cluster = with_worker();
     fold(&mut cluster, NOW, scrape(10, ProcessRole::Frontend, "frontend"));
     let (worker, id) = (WorkerIx(1), Worker::new(8, 0));
-    fold(&mut cluster, NOW, Record::Worker { worker, id, namespace: "".into(), component: "".into() });
+    fold(&mut cluster, NOW, Record::new_worker(worker, id, "", ""));
     for second in 0..30 {
         for (worker, now, most) in [(WorkerIx(0), 7, 8), (WorkerIx(1), 5, 9)] {
             fold(&mut cluster, NOW + second * 1_000, Record::InFlight { worker, now, most });

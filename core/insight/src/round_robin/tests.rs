@@ -23,7 +23,7 @@ fn cluster(decisions: impl IntoIterator<Item = ([u32; 3], Option<u64>)>) -> Clus
     let mut cluster = Cluster::default();
     for at in 0..3 {
         let (worker, id) = (WorkerIx(at), Worker::new(u64::from(at) + 7, 0));
-        fold(&mut cluster, NOW, Record::Worker { worker, id, namespace: "".into(), component: "".into() });
+        fold(&mut cluster, NOW, Record::new_worker(worker, id, "", ""));
     }
     for (id, (overlaps, ttft_ms)) in (1..).zip(decisions) {
         let candidate = |(at, &overlap_blocks): (usize, &u32)| Candidate {
@@ -44,10 +44,14 @@ fn cluster(decisions: impl IntoIterator<Item = ([u32; 3], Option<u64>)>) -> Clus
         (decision.block_size_tokens, decision.prefill_factor) = (Some(16), Some(1.0));
         decision.formula = Some(radixscope_router::Formula::A);
         decision.decided_ms = Some(Millis(NOW + id * 100));
-        fold(&mut cluster, NOW + id * 100, Record::Decision(decision));
+        fold(&mut cluster, NOW + id * 100, Record::Decision(Box::new(decision)));
         let first_token_ms = ttft_ms.map(|ms| Millis(NOW + id * 100 + ms));
         let progress = Progress { first_token_ms, ..Progress::default() };
-        fold(&mut cluster, NOW + id * 100 + 50, Record::Progress { decision: DecisionId(id), progress });
+        fold(
+            &mut cluster,
+            NOW + id * 100 + 50,
+            Record::Progress { decision: DecisionId(id), progress: Box::new(progress) },
+        );
     }
     cluster
 }
@@ -145,11 +149,11 @@ fn too_few_requests_and_times_that_follow_nothing_give_no_time() {
 fn missing_inputs_are_named() {
     let mut cluster = Cluster::default();
     let (worker, id) = (WorkerIx(0), Worker::new(7, 0));
-    fold(&mut cluster, NOW, Record::Worker { worker, id, namespace: "".into(), component: "".into() });
+    fold(&mut cluster, NOW, Record::new_worker(worker, id, "", ""));
     fold(
         &mut cluster,
         NOW,
-        Record::Decision(Decision::new(DecisionId(1), worker, DecisionSource::KvHitRate)),
+        Record::Decision(Box::new(Decision::new(DecisionId(1), worker, DecisionSource::KvHitRate))),
     );
     let decided = cluster.decisions().get(DecisionId(1)).unwrap();
     let missing = RoundRobin::of(&cluster, decided).unwrap_err();

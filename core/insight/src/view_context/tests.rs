@@ -24,7 +24,7 @@ impl Fixture {
     fn worker(&mut self, namespace: &'static str, component: &'static str) -> WorkerIx {
         let worker = WorkerIx(self.0.workers().len() as u32);
         let id = Worker::new(u64::from(worker.0) + 100, 0);
-        self.fold(Record::Worker { worker, id, namespace: namespace.into(), component: component.into() });
+        self.fold(Record::new_worker(worker, id, namespace, component));
         worker
     }
 
@@ -50,11 +50,11 @@ impl Fixture {
 
     fn decision(&mut self, id: u64, worker: WorkerIx, isl_blocks: u64, overlap_blocks: u64) {
         let decision = Decision::new(DecisionId(id), worker, DecisionSource::KvHitRate);
-        self.fold(Record::Decision(Decision {
+        self.fold(Record::Decision(Box::new(Decision {
             isl_blocks: Some(isl_blocks),
             overlap_blocks: Some(overlap_blocks),
             ..decision
-        }));
+        })));
     }
 
     fn shown(&self, query: PoolQuery) -> ViewContext<'_> {

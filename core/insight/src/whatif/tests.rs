@@ -22,9 +22,8 @@ impl Scene {
         let mut scene = Self { cluster: Cluster::default(), at: AT };
         scene.fold(Record::Source { source: SourceIx(0), name: "n".into(), kind: SourceKind::Nats });
         for w in 0..workers {
-            let (namespace, component) = ("dynamo".into(), "backend".into());
             let id = Worker::new(100 + u64::from(w), 0);
-            scene.fold(Record::Worker { worker: WorkerIx(w.into()), id, namespace, component });
+            scene.fold(Record::new_worker(WorkerIx(w.into()), id, "dynamo", "backend"));
             let (worker, block_size_tokens) = (WorkerIx(w.into()), Some(16));
             scene.fold(Record::ModelCard {
                 worker,
@@ -195,7 +194,7 @@ fn decide(scene: &mut Scene, id: u64, worker: u16) {
     decision.isl_tokens = Some(122);
     decision.block_size_tokens = Some(16);
     decision.overlap_blocks = Some(7);
-    scene.fold(Record::Decision(decision));
+    scene.fold(Record::Decision(Box::new(decision)));
 }
 
 #[test]
@@ -211,8 +210,8 @@ fn decisions_whose_end_is_not_received_load_their_worker_where_ends_are_received
         ended_ms: ended.then_some(Millis(AT)),
         ..Progress::default()
     };
-    scene.fold(Record::Progress { decision: DecisionId(1), progress: progress(true, true) });
-    scene.fold(Record::Progress { decision: DecisionId(2), progress: progress(true, false) });
+    scene.fold(Record::Progress { decision: DecisionId(1), progress: Box::new(progress(true, true)) });
+    scene.fold(Record::Progress { decision: DecisionId(2), progress: Box::new(progress(true, false)) });
     assert_eq!(scene.costs(&question), [(w(0), 2.0 + 7.0 + 10.0 / 16.0), (w(1), 2.0 + 14.0 + 10.0 / 16.0)]);
     assert!(scene.notes(&question).contains("whose end was not received"));
     scene.at += 300_001;
@@ -241,7 +240,7 @@ fn record(scene: &mut Scene) -> WhatIfRequest {
             tree_size: None,
         })
         .collect();
-    scene.fold(Record::Decision(decision));
+    scene.fold(Record::Decision(Box::new(decision)));
     let id = DecisionId(5);
     WhatIfRequest { prompt: Prompt::Recorded(id), actual: Some(id), ..WhatIfRequest::default() }
 }

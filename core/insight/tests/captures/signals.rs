@@ -40,7 +40,9 @@ impl RecordSink for Played {
             Record::Left { worker, why } => Record::Left { worker, why },
             Record::Rejoined { worker } => Record::Rejoined { worker },
             Record::InFlight { worker, now, most } => Record::InFlight { worker, now, most },
-            Record::BlockResidency { worker, lifetimes } => Record::BlockResidency { worker, lifetimes },
+            Record::BlockResidency { worker, ref lifetimes } => {
+                Record::BlockResidency { worker, lifetimes: lifetimes.clone() }
+            }
             Record::Stored { worker, ref blocks, .. } => {
                 for block in blocks.iter() {
                     self.held.entry((worker, block.block_hash)).or_insert(entry.at_ms.0);
@@ -224,7 +226,7 @@ fn the_sample_of_blocks_lives_as_long_as_all_of_them_do() {
                 Record::BlockResidency { worker: of, lifetimes: ages }
                     if *of == worker && ages.removed > 0 =>
                 {
-                    Some((at.0, *ages))
+                    Some((at.0, **ages))
                 }
                 _ => None,
             });

@@ -102,7 +102,7 @@ impl RecordSink for Keeps {
 
     fn append(&mut self, entry: &Entry<'_>) {
         if let Record::Finding(finding) = &entry.record {
-            self.watched.findings.push((entry.at_ms.0 as f64 / 1_000.0, finding.clone()));
+            self.watched.findings.push((entry.at_ms.0 as f64 / 1_000.0, Finding::clone(finding)));
         }
         self.watched.cluster.append(entry);
     }

@@ -304,8 +304,7 @@ mod tests {
             let (worker, is_news) =
                 interner.intern(id, (namespace, component), false, presence).expect("room");
             if is_news {
-                let (namespace, component) = (namespace.into(), component.into());
-                let record = Record::Worker { worker, id, namespace, component };
+                let record = Record::new_worker(worker, id, namespace, component);
                 cluster.fold(Seq(1), &Entry { at_ms: Millis(1), record });
             }
             interner.note_recorded_through(worker, subject, false);

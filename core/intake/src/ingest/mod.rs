@@ -794,8 +794,7 @@ fn introduce(
         let why = DepartureCause::Silent;
         out.record(Entry { at_ms, record: Record::Left { worker: before, why } });
     }
-    let (namespace, component) = (Cow::Borrowed(namespace), Cow::Borrowed(component));
-    out.record(Entry { at_ms, record: Record::Worker { worker, id, namespace, component } });
+    out.record(Entry { at_ms, record: Record::new_worker(worker, id, namespace, component) });
 }
 
 /// Ends an entry that owns nothing.

@@ -69,7 +69,7 @@ impl Ingest {
         match scraped {
             Some(scraped) => {
                 let run = scraped.restarts;
-                out.record(context.entry(Record::Scrape(scraped)));
+                out.record(context.entry(Record::Scrape(Box::new(scraped))));
                 if let Some((health, kind)) = listed {
                     let list = List { frontend: shortened(process), kind, run };
                     self.listed(context, list, &health, out);

@@ -59,7 +59,7 @@ impl Process {
 
     fn scraped(&mut self, scrape: Scrape) {
         self.at += 2_000;
-        let record = Record::Scrape(self.scrapes.scraped(scrape).expect("one process"));
+        let record = Record::Scrape(Box::new(self.scrapes.scraped(scrape).expect("one process")));
         let seq = Seq(self.cluster.seq().0 + 1);
         self.cluster.fold(seq, &Entry { at_ms: Millis(self.at), record });
     }

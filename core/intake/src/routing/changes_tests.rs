@@ -18,8 +18,8 @@ impl Scenario {
         let mut scene = Self { cluster: Cluster::default(), changes: TreeChanges::default() };
         scene.pass(0, Record::Source { source: SourceIx(0), name: "n".into(), kind: SourceKind::Nats });
         for w in 0..2 {
-            let (id, name) = (Worker::new(100, w), || "dynamo".into());
-            scene.pass(0, Record::Worker { worker: WorkerIx(w), id, namespace: name(), component: name() });
+            let id = Worker::new(100, w);
+            scene.pass(0, Record::new_worker(WorkerIx(w), id, "dynamo", "dynamo"));
         }
         scene
     }
@@ -247,8 +247,8 @@ proptest::proptest! {
         // the end on, as engines drop them.
         let rule = if own { PREFIX } else { OverlapRule::PathNodes };
         let mut scene = Scenario::new();
-        let (id, empty) = (Worker::new(7, 0), || "dynamo".into());
-        scene.pass(0, Record::Worker { worker: WorkerIx(2), id, namespace: empty(), component: empty() });
+        let id = Worker::new(7, 0);
+        scene.pass(0, Record::new_worker(WorkerIx(2), id, "dynamo", "dynamo"));
         scene.changes.need();
         let mut ms = 1;
         let mut shown = vec![(0, looked_up(scene.cluster.tree(PoolIx(0)), rule))];

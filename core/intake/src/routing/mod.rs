@@ -149,7 +149,7 @@ impl Routing {
         self.own_ids = by.is_own_id.unwrap_or(self.own_ids);
         // A worker that a log named first is in a pool without a name, until a message names it.
         self.has_moved |=
-            matches!(entry.record, Record::Worker { worker, .. } if cluster.worker(worker).is_some());
+            matches!(&entry.record, Record::Worker(identity) if cluster.worker(identity.worker).is_some());
         let published_ms = by.at_ms.filter(|at| is_plausible(*at, entry.at_ms));
         let at_ms = published_ms.unwrap_or(Millis(entry.at_ms.0.saturating_sub(self.delay_ms)));
         self.changes.pass_received(entry.at_ms);
@@ -239,10 +239,10 @@ impl Routing {
                 continue;
             }
             if known.is_none_or(|known| differs(known, &decision)) {
-                records.push(Record::Decision(decision));
+                records.push(Record::Decision(Box::new(decision)));
             }
             if progress != known.map(|known| known.progress).unwrap_or_default() {
-                records.push(Record::Progress { decision: id, progress });
+                records.push(Record::Progress { decision: id, progress: Box::new(progress) });
             }
         }
         records
@@ -326,7 +326,7 @@ impl Routing {
         self.in_flight.flush(at_ms, |worker| self.departures.has_left(worker, cluster), &mut records);
         let ends = self.book.expire(at_ms, Micros::of(now_ms), |id| self.costs.waits(id));
         let counted = ends.into_iter().filter(|end| !end.is_query);
-        records.extend(counted.map(|end| Record::Request(end.ended)));
+        records.extend(counted.map(|end| Record::Request(Box::new(end.ended))));
         records
     }
 

@@ -21,9 +21,8 @@ impl Scenario {
         let mut scenario = Self { cluster: Cluster::default(), routing: Routing::default(), at: AT };
         scenario.fold(Record::Source { source: SourceIx(0), name: "n".into(), kind: SourceKind::Nats });
         for w in 0..2 {
-            let (namespace, component) = ("dynamo".into(), "backend".into());
             let id = Worker::new(100 + u64::from(w), 0);
-            scenario.fold(Record::Worker { worker: WorkerIx(w), id, namespace, component });
+            scenario.fold(Record::new_worker(WorkerIx(w), id, "dynamo", "backend"));
         }
         let own: Vec<TokensHash> = (1..=7).map(TokensHash).collect();
         let blocks: Vec<Block> = own

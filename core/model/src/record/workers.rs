@@ -7,8 +7,8 @@ use crate::id::WorkerIx;
 macro_rules! subject {
     ($record:expr, $($mutable:tt)?) => {
         match $record {
-            Record::Worker { worker, .. }
-            | Record::Stored { worker, .. }
+            Record::Worker(identity) => Some(&$($mutable)? identity.worker),
+            Record::Stored { worker, .. }
             | Record::MultimodalInputs { worker, .. }
             | Record::Removed { worker, .. }
             | Record::Cleared { worker, .. }
@@ -91,7 +91,7 @@ mod tests {
     fn every_worker_of_a_decision_is_named() {
         let mut decision = Decision::new(DecisionId(1), WorkerIx(1), DecisionSource::Log);
         decision.path = Some(PathEnd { worker: WorkerIx(2), block_hash: BlockHash(3), blocks: 4 });
-        let mut record = Record::Decision(decision);
+        let mut record = Record::Decision(Box::new(decision));
         let mut named = Vec::new();
         record.each_worker_mut(&mut |worker| {
             named.push(*worker);

@@ -28,8 +28,8 @@ pub(super) fn record(kind: u32, bytes: &[u8]) -> Option<postcard::Result<(Record
         postcard::take_from_bytes(bytes).map(|(of, rest)| (next(of), rest))
     }
     match kind {
-        SCRAPE => Some(read(bytes, |scrape: ScrapeV11| Record::Scrape(scrape.next()))),
-        FINDING => Some(read(bytes, |finding: FindingV11| Record::Finding(finding.next()))),
+        SCRAPE => Some(read(bytes, |scrape: ScrapeV11| Record::Scrape(Box::new(scrape.next())))),
+        FINDING => Some(read(bytes, |finding: FindingV11| Record::Finding(Box::new(finding.next())))),
         CHECKED => Some(read(bytes, |rules: Vec<RuleStatusV11>| {
             Record::Checked(rules.into_iter().map(RuleStatusV11::next).collect())
         })),

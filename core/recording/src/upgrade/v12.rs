@@ -178,7 +178,7 @@ impl Context {
         }
         if kind == DECISION {
             let (patch, rest) = postcard::take_from_bytes::<decisions::Decision>(content)?;
-            return Ok((Record::Decision(patch.patch()), rest));
+            return Ok((Record::Decision(Box::new(patch.patch())), rest));
         }
         let former = if version == 11 { v11::record(kind, content) } else { None };
         former.unwrap_or_else(|| postcard::take_from_bytes(bytes))
@@ -187,7 +187,7 @@ impl Context {
     /// Names workers by their present indices.
     fn rename(&mut self, at: Millis, record: &mut Record<'_>) {
         match record {
-            Record::Worker { worker, .. } => *worker = self.introduced(*worker, at),
+            Record::Worker(identity) => identity.worker = self.introduced(identity.worker, at),
             // Made of a record that freed slots, and named already.
             Record::Left { why: DepartureCause::Silent, .. } => {}
             record => record.each_worker_mut(&mut |worker| *worker = self.worker(*worker)),

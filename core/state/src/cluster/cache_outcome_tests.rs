@@ -30,13 +30,9 @@ pub(in crate::cluster) fn decided(
         decision.completeness = Completeness::AllCandidates;
     }
     decision.candidates = candidates;
-    let worker = |ix| Record::Worker {
-        worker: WorkerIx(ix),
-        id: Worker::new(ix.into(), 0),
-        namespace: "".into(),
-        component: "".into(),
-    };
-    for (seq, record) in [worker(0), worker(1), Record::Decision(decision)].into_iter().enumerate() {
+    let worker = |ix| Record::new_worker(WorkerIx(ix), Worker::new(ix.into(), 0), "", "");
+    for (seq, record) in [worker(0), worker(1), Record::Decision(Box::new(decision))].into_iter().enumerate()
+    {
         cluster.fold(Seq(seq as u64 + 1), &Entry { at_ms: Millis(1), record });
     }
     cluster.decisions().get(DecisionId(1)).unwrap().clone()

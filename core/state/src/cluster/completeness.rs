@@ -147,8 +147,8 @@ mod tests {
     fn cluster() -> Cluster {
         let mut cluster = Cluster::default();
         for (worker, id) in [(0, 7), (1, 8)] {
-            let (id, namespace, component) = (Worker::new(id, 0), "dynamo".into(), "backend".into());
-            fold(&mut cluster, 1_000, Record::Worker { worker: WorkerIx(worker), id, namespace, component });
+            let id = Worker::new(id, 0);
+            fold(&mut cluster, 1_000, Record::new_worker(WorkerIx(worker), id, "dynamo", "backend"));
         }
         knows(&mut cluster, 1_000, 0, TreeKnowledge::Complete, KnowledgeWhy::FromFirstEvent);
         knows(&mut cluster, 1_000, 1, TreeKnowledge::Partial, KnowledgeWhy::JoinedLate);
@@ -178,7 +178,7 @@ mod tests {
             completeness,
             ..Decision::new(id, WorkerIx(0), DecisionSource::ActiveSequences)
         };
-        fold(cluster, at_ms, Record::Decision(decision));
+        fold(cluster, at_ms, Record::Decision(Box::new(decision)));
         cluster.decisions().get(id).unwrap().clone()
     }
 
@@ -209,7 +209,7 @@ mod tests {
                 not_reconstructed: Some(NotReconstructed::Overlap),
                 ..Decision::new(id, WorkerIx(0), DecisionSource::Log)
             };
-            fold(cluster, 3_100, Record::Decision(decision));
+            fold(cluster, 3_100, Record::Decision(Box::new(decision)));
             cluster.decisions().get(id).unwrap().partial
         };
         assert!(at(&mut cluster, 2_900), "the response came later");
@@ -237,8 +237,8 @@ mod tests {
         assert_eq!(coverage.share(), None, "nothing reports how many blocks the second one has");
         knows(&mut cluster, 3_000, 1, TreeKnowledge::Complete, KnowledgeWhy::Dump);
         assert!(cluster.coverage([pool]).is_whole());
-        let (id, namespace, component) = (Worker::new(9, 0), "dynamo".into(), "backend".into());
-        fold(&mut cluster, 4_000, Record::Worker { worker: WorkerIx(2), id, namespace, component });
+        let id = Worker::new(9, 0);
+        fold(&mut cluster, 4_000, Record::new_worker(WorkerIx(2), id, "dynamo", "backend"));
         let new = cluster.coverage([pool]);
         assert_eq!((new.workers, new.complete, new.incomplete), (3, 2, 0), "it may just have started");
         fold(

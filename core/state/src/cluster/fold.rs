@@ -9,9 +9,10 @@ use super::{
     WorkerState,
 };
 use crate::tree::{HIT_WINDOW, NodeId, StoreOutcome, Tree};
-use radixscope_model::id::{BlockHash, Millis, PoolIx, Seq, Worker, WorkerIx};
+use radixscope_model::id::{BlockHash, Millis, PoolIx, Seq, WorkerIx};
 use radixscope_model::record::{
     Block, Completeness, Decision, DepartureCause, Entry, LogSignal, Record, Scrape, SequenceStep,
+    WorkerIdentity,
 };
 
 /// Resolution of "last touched" in the tree: four bytes then last for thirteen years.
@@ -125,9 +126,7 @@ impl Cluster {
             }
             Record::Finding(finding) => self.head.findings.found(finding),
             Record::Checked(rules) => self.head.findings.checked(rules),
-            Record::Worker { worker, id, namespace, component } => {
-                self.fold_introduced(at, *worker, *id, (namespace, component));
-            }
+            Record::Worker(identity) => self.fold_introduced(at, identity),
             Record::Left { worker, why } => self.fold_left(at, *worker, *why),
             Record::Rejoined { worker } => self.head.workers.rejoin(*worker, at),
             about_worker => self.fold_worker(at, about_worker),
@@ -225,7 +224,8 @@ impl Cluster {
     }
 
     /// A worker is introduced, or more is known of its name. With a new index the worker that had the slot before is over.
-    fn fold_introduced(&mut self, at: Millis, ix: WorkerIx, id: Worker, name: (&str, &str)) {
+    fn fold_introduced(&mut self, at: Millis, identity: &WorkerIdentity<'_>) {
+        let &WorkerIdentity { worker: ix, id, ref namespace, ref component } = identity;
         match self.head.workers.admission(ix) {
             Admission::Invalid => return,
             Admission::New(before) => {
@@ -233,7 +233,7 @@ impl Cluster {
                     self.leave(at, before, DepartureCause::Silent);
                     self.forget(before);
                 }
-                let pool = self.pool_named(name.0, name.1, at);
+                let pool = self.pool_named(namespace, component, at);
                 self.head.workers.insert(ix, WorkerState::new(id, pool, at));
             }
             Admission::Known => {
@@ -243,7 +243,8 @@ impl Cluster {
                 // First seen through a message without a component, now through one with it, or with its real name.
                 let of =
                     |known: &str, new: &str| if new.is_empty() { known.to_owned() } else { new.to_owned() };
-                let (namespace, component) = (of(&known.namespace, name.0), of(&known.component, name.1));
+                let (namespace, component) =
+                    (of(&known.namespace, namespace), of(&known.component, component));
                 let pool = self.pool_named(&namespace, &component, at);
                 self.move_to(ix, pool);
             }
@@ -361,7 +362,7 @@ impl Cluster {
                 w.add_transport(*line, *first_event_id, at)
             }
             Record::InFlight { now, most, .. } => w.in_flight.set(at, *now, *most),
-            Record::BlockResidency { lifetimes, .. } => w.lifetimes = Some(*lifetimes),
+            Record::BlockResidency { lifetimes, .. } => w.lifetimes = Some(**lifetimes),
             Record::ModelCard { total_kv_blocks, block_size_tokens, publishes_events, .. } => {
                 w.capacity_blocks = *total_kv_blocks;
                 w.block_size_tokens = *block_size_tokens;

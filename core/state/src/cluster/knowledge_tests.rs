@@ -30,7 +30,7 @@ impl Fold {
         fold.fold(Record::Source { source: SourceIx(0), name: "nats://n".into(), kind: SourceKind::Nats });
         for worker in 0..2 {
             let (worker, id) = (WorkerIx(worker), Worker::new(100 + u64::from(worker), 0));
-            fold.fold(Record::Worker { worker, id, namespace: "dynamo".into(), component: "backend".into() });
+            fold.fold(Record::new_worker(worker, id, "dynamo", "backend"));
         }
         fold
     }

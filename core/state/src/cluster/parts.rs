@@ -58,23 +58,19 @@ mod tests {
         let mut cluster = Cluster::default();
         for (at, component) in (0..).zip(components) {
             let (worker, id) = (WorkerIx(at), Worker::new(u64::from(at) + 1, 0));
-            fold(
-                &mut cluster,
-                1_000,
-                Record::Worker { worker, id, namespace: "dynamo".into(), component: component.into() },
-            );
+            fold(&mut cluster, 1_000, Record::new_worker(worker, id, "dynamo", component));
         }
         for (id, other) in [(1, 2), (2, 1)] {
             let worker = WorkerIx(id as u32 - 1);
             let mut decision = Decision::new(DecisionId(id), worker, DecisionSource::ActiveSequences);
             decision.other_part = Some(DecisionId(other));
-            fold(&mut cluster, 1_000 + id, Record::Decision(decision));
+            fold(&mut cluster, 1_000 + id, Record::Decision(Box::new(decision)));
         }
         cluster
     }
 
     fn progress(cluster: &mut Cluster, id: u64, progress: Progress) {
-        fold(cluster, 2_000, Record::Progress { decision: DecisionId(id), progress });
+        fold(cluster, 2_000, Record::Progress { decision: DecisionId(id), progress: Box::new(progress) });
     }
 
     fn gap(cluster: &Cluster, id: u64) -> Option<i64> {

@@ -184,6 +184,8 @@ impl Cluster {
         figure: impl Fn(&ModelFigures) -> Option<T>,
     ) -> Option<T> {
         self.worker(worker)?;
+        // Without frontends' metrics no model is looked for: that goes through all workers.
+        self.processes().iter().find(|process| !process.models().is_empty())?;
         self.models_agree(&figure).or_else(|| {
             let name = self.model_of(worker)?;
             self.models_agree(|model| figure(model).filter(|_| model.name == name))
@@ -223,8 +225,7 @@ mod tests {
         let mut cluster = Cluster::default();
         for (at, component) in ["backend", "backend", "prefill"].into_iter().enumerate() {
             let (worker, id) = (WorkerIx(at as u32), Worker::new(at as u64 + 1, 0));
-            let (namespace, component) = ("dynamo".into(), component.into());
-            fold(&mut cluster, Record::Worker { worker, id, namespace, component });
+            fold(&mut cluster, Record::new_worker(worker, id, "dynamo", component));
         }
         cluster
     }
@@ -244,7 +245,7 @@ mod tests {
 
     fn request(cluster: &mut Cluster, id: u64, worker: u16, size: u32) {
         let decision = Decision::new(DecisionId(id), WorkerIx(worker.into()), DecisionSource::RequestTrace);
-        fold(cluster, Record::Decision(Decision { block_size_tokens: Some(size), ..decision }));
+        fold(cluster, Record::Decision(Box::new(Decision { block_size_tokens: Some(size), ..decision })));
     }
 
     fn scrape(cluster: &mut Cluster, process: &'static str, role: ProcessRole, size: u32, blocks: u64) {
@@ -264,7 +265,7 @@ mod tests {
             ranks: if of_worker { vec![rank] } else { Vec::new() },
             ..Scrape::new(process, role)
         };
-        fold(cluster, Record::Scrape(scrape));
+        fold(cluster, Record::Scrape(Box::new(scrape)));
     }
 
     fn size(cluster: &Cluster, worker: u16) -> Option<(u32, BlockSizeSource)> {
@@ -328,7 +329,7 @@ mod tests {
             context_length: None,
         };
         let models = vec![model("small", 16, 900), model("large", 32, 450)];
-        fold(cluster, Record::Scrape(Scrape { models, ..Scrape::new("f", ProcessRole::Frontend) }));
+        fold(cluster, Record::Scrape(Box::new(Scrape { models, ..Scrape::new("f", ProcessRole::Frontend) })));
     }
 
     #[test]

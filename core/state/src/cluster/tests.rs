@@ -22,8 +22,7 @@ impl Fold {
         fold.fold(Record::Source { source: SourceIx(0), name: "nats://n".into(), kind: SourceKind::Nats });
         for w in 0..2 {
             let id = Worker::new(100 - u64::from(w), 0);
-            let (namespace, component) = ("dynamo".into(), "backend".into());
-            fold.fold(Record::Worker { worker: WorkerIx(w), id, namespace, component });
+            fold.fold(Record::new_worker(WorkerIx(w), id, "dynamo", "backend"));
         }
         fold
     }
@@ -51,7 +50,7 @@ impl Fold {
         let new = Decision::new(id, WorkerIx(worker.into()), DecisionSource::KvHitRate);
         let request_id = Some("r".to_owned());
         let (isl_blocks, overlap_blocks) = (Some(isl), Some(overlap));
-        self.fold(Record::Decision(Decision { request_id, isl_blocks, overlap_blocks, ..new }))
+        self.fold(Record::Decision(Box::new(Decision { request_id, isl_blocks, overlap_blocks, ..new })))
     }
 
     /// The latest decision again, with more that is known of it from the log.
@@ -59,7 +58,7 @@ impl Fold {
         let mut decision = self.cluster.decisions().newest(0).expect("decided").decision.clone();
         decision.sources.insert(DecisionSource::Log);
         more(&mut decision);
-        self.fold(Record::Decision(decision))
+        self.fold(Record::Decision(Box::new(decision)))
     }
 
     /// The source says where its link stands, at `at`.
@@ -311,10 +310,10 @@ fn a_later_record_of_a_decision_replaces_the_one_before_and_its_place_stays() {
     whole.candidates = vec![candidate(0, 7)];
     whole.completeness = Completeness::AllCandidates;
     (whole.isl_blocks, whole.overlap_blocks, whole.request_id) = (Some(20), Some(7), None);
-    fold.fold(Record::Decision(whole.clone()));
+    fold.fold(Record::Decision(Box::new(whole.clone())));
     for output_tokens in [7, 9] {
         let progress = Progress { output_tokens: Some(output_tokens), ..Progress::default() };
-        fold.fold(Record::Progress { decision: whole.id, progress });
+        fold.fold(Record::Progress { decision: whole.id, progress: Box::new(progress) });
     }
     let decisions = fold.cluster.decisions();
     let replaced = decisions.newest(1).expect("retained");
@@ -330,7 +329,7 @@ fn a_later_record_of_a_decision_replaces_the_one_before_and_its_place_stays() {
 fn an_overlap_that_becomes_known_later_enters_the_sums() {
     let mut fold = Fold::new();
     let new = Decision::new(DecisionId(1), WorkerIx(0), DecisionSource::ActiveSequences);
-    fold.fold(Record::Decision(Decision { isl_blocks: Some(10), ..new }));
+    fold.fold(Record::Decision(Box::new(Decision { isl_blocks: Some(10), ..new })));
     assert_eq!(fold.cluster.decisions().totals().overlap_share(), None);
     fold.complete(|more| more.overlap_blocks = Some(5));
     assert_eq!(fold.cluster.decisions().totals().overlap_share(), Some(0.5));
@@ -369,7 +368,8 @@ fn the_digest_of_a_restored_state_follows_the_same_changes() {
     fold.complete(|more| more.tied = true);
     assert_ne!(before, fold.cluster.digest());
     let more = fold.cluster.decisions().newest(0).expect("decided").decision.clone();
-    restored.fold(fold.cluster.seq(), &Entry { at_ms: Millis(NOW), record: Record::Decision(more) });
+    restored
+        .fold(fold.cluster.seq(), &Entry { at_ms: Millis(NOW), record: Record::Decision(Box::new(more)) });
     assert_eq!(restored.digest(), fold.cluster.digest());
 }
 

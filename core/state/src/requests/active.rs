@@ -28,7 +28,7 @@ const MAX_ENDED: usize = 1 << 14;
 
 /// What the active requests of a worker add up to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ActiveLoad {
+pub struct SequenceLoad {
     /// Prompt tokens that were routed there and not found there, of requests without an output token yet.
     pub prefill_tokens: u64,
     /// Distinct full blocks of its requests.
@@ -41,7 +41,7 @@ pub struct ActiveLoad {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PastLoad {
     /// Tokens, blocks and requests.
-    pub load: ActiveLoad,
+    pub load: SequenceLoad,
     /// Blocks of the request that no active one had.
     pub new_blocks: u64,
     /// Whether any request had ever been routed there.
@@ -142,7 +142,7 @@ enum LoadStep {
 
 #[derive(Default)]
 struct WorkerLoad {
-    load: ActiveLoad,
+    load: SequenceLoad,
     /// How many requests have each block.
     held: HashMap<u64, u32>,
     /// The earliest request that was routed there, and when.
@@ -406,7 +406,7 @@ impl ActiveSequences {
     }
 
     /// What `worker` is busy with.
-    pub fn load(&self, worker: WorkerIx) -> ActiveLoad {
+    pub fn load(&self, worker: WorkerIx) -> SequenceLoad {
         self.workers.get(worker).map(|of| of.load).unwrap_or_default()
     }
 
@@ -585,12 +585,12 @@ mod tests {
         active.add(at(0), id(1), W, &[1, 2, 3], 48);
         assert_eq!(active.new_blocks(W, &[1, 2, 9]), 1);
         active.add(at(0), id(2), W, &[1, 2, 9], 16);
-        assert_eq!(active.load(W), ActiveLoad { prefill_tokens: 64, blocks: 4, requests: 2 });
+        assert_eq!(active.load(W), SequenceLoad { prefill_tokens: 64, blocks: 4, requests: 2 });
         active.free(at(0), id(1));
-        assert_eq!(active.load(W), ActiveLoad { prefill_tokens: 16, blocks: 3, requests: 1 });
+        assert_eq!(active.load(W), SequenceLoad { prefill_tokens: 16, blocks: 3, requests: 1 });
         active.free(at(0), id(2));
         active.free(at(0), id(2));
-        assert_eq!(active.load(W), ActiveLoad::default());
+        assert_eq!(active.load(W), SequenceLoad::default());
     }
 
     #[test]
@@ -610,7 +610,7 @@ mod tests {
         active.add(at(EXPIRE_MS), id(2), W, &[2], 5);
         assert_eq!(active.load(W).requests, 2);
         active.add(at(EXPIRE_MS + 1), id(3), W, &[3], 5);
-        assert_eq!(active.load(W), ActiveLoad { prefill_tokens: 10, blocks: 2, requests: 2 });
+        assert_eq!(active.load(W), SequenceLoad { prefill_tokens: 10, blocks: 2, requests: 2 });
     }
 
     #[test]
@@ -676,13 +676,13 @@ mod tests {
         active.prefill_completed(at(30), id(1));
         active.free(at(40), id(1));
         active.add(at(10), id(1), W, &[1], 5);
-        assert_eq!(active.load(W), ActiveLoad::default());
+        assert_eq!(active.load(W), SequenceLoad::default());
         let seen = |ms| past(&active, ms, &[]).load;
-        assert_eq!(seen(20), ActiveLoad { prefill_tokens: 5, blocks: 1, requests: 1 });
-        assert_eq!(seen(35), ActiveLoad { prefill_tokens: 0, blocks: 1, requests: 1 });
-        assert_eq!(seen(40), ActiveLoad::default());
+        assert_eq!(seen(20), SequenceLoad { prefill_tokens: 5, blocks: 1, requests: 1 });
+        assert_eq!(seen(35), SequenceLoad { prefill_tokens: 0, blocks: 1, requests: 1 });
+        assert_eq!(seen(40), SequenceLoad::default());
         active.add(at(10), id(1), W, &[1], 5);
-        assert_eq!(active.load(W), ActiveLoad::default(), "reported again");
+        assert_eq!(active.load(W), SequenceLoad::default(), "reported again");
     }
 
     #[test]
@@ -749,7 +749,7 @@ mod tests {
         by_messages(&mut log_first);
         for active in [&messages_first, &log_first] {
             assert_eq!(seen(active), [(5, 1), (0, 1), (0, 0), (0, 0)]);
-            assert_eq!(active.load(W), ActiveLoad::default());
+            assert_eq!(active.load(W), SequenceLoad::default());
         }
         // Where the router publishes no steps, its log counts.
         let mut log_alone = ActiveSequences::default();

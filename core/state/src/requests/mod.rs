@@ -8,7 +8,7 @@ mod prompt;
 use crate::cluster::Cluster;
 use radixscope_model::id::WorkerIx;
 
-pub use active::{ActiveLoad, ActiveSequences, EXPIRE_MS, LoadTime, PastLoad};
+pub use active::{ActiveSequences, EXPIRE_MS, LoadTime, PastLoad, SequenceLoad};
 pub use arrivals::{Arrival, Arrivals, MAX_ARRIVAL_BLOCKS, MAX_ARRIVALS};
 pub use prompt::Prompt;
 

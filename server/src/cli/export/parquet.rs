@@ -166,7 +166,6 @@ mod tests {
     use super::*;
 
     fn decided() -> Cluster {
-        let (namespace, component) = ("dynamo".into(), "backend".into());
         let all = Decision {
             request_id: Some("=a,\"b\"".into()),
             router: Some(u64::MAX - 1),
@@ -178,9 +177,9 @@ mod tests {
         };
         let records = [
             Record::Source { source: SourceIx(0), name: "x".into(), kind: SourceKind::Nats },
-            Record::Worker { worker: WorkerIx(0), id: Worker::new(u64::MAX, 3), namespace, component },
-            Record::Decision(all),
-            Record::Decision(Decision::new(DecisionId(8), WorkerIx(0), DecisionSource::KvHitRate)),
+            Record::new_worker(WorkerIx(0), Worker::new(u64::MAX, 3), "dynamo", "backend"),
+            Record::Decision(Box::new(all)),
+            Record::Decision(Box::new(Decision::new(DecisionId(8), WorkerIx(0), DecisionSource::KvHitRate))),
         ];
         let mut cluster = Cluster::default();
         for (at, record) in records.into_iter().enumerate() {

@@ -149,11 +149,11 @@ mod tests {
 
     fn cluster(progress: &[Progress]) -> Cluster {
         let mut cluster = Cluster::new(100);
-        let (worker, namespace, component) = (WorkerIx(0), "dynamo".into(), "backend".into());
-        let mut records = vec![Record::Worker { worker, id: Worker::new(7, 0), namespace, component }];
+        let worker = WorkerIx(0);
+        let mut records = vec![Record::new_worker(worker, Worker::new(7, 0), "dynamo", "backend")];
         for (id, &progress) in (1..).map(DecisionId).zip(progress) {
-            records.push(Record::Decision(Decision::new(id, worker, DecisionSource::Log)));
-            records.push(Record::Progress { decision: id, progress });
+            records.push(Record::Decision(Box::new(Decision::new(id, worker, DecisionSource::Log))));
+            records.push(Record::Progress { decision: id, progress: Box::new(progress) });
         }
         for (seq, record) in (1..).zip(records) {
             cluster.fold(Seq(seq), &Entry { at_ms: Millis(1_000), record });

@@ -219,9 +219,8 @@ mod tests {
         }
 
         fn come(&mut self, at: u16) {
-            let (namespace, component) = ("dynamo".into(), "backend".into());
             let id = Worker::new(u64::from(at), 0);
-            self.fold(Record::Worker { worker: WorkerIx(at.into()), id, namespace, component });
+            self.fold(Record::new_worker(WorkerIx(at.into()), id, "dynamo", "backend"));
             self.fold(Record::Cleared { worker: WorkerIx(at.into()), all_ranks: false });
         }
 

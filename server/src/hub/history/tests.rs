@@ -23,8 +23,7 @@ fn append(state: &mut HubState, at_ms: Millis, record: Record<'_>) {
 }
 
 fn worker() -> Record<'static> {
-    let (namespace, component) = ("dynamo".into(), "backend".into());
-    Record::Worker { worker: WORKER, id: Worker::new(1, 0), namespace, component }
+    Record::new_worker(WORKER, Worker::new(1, 0), "dynamo", "backend")
 }
 
 fn stored(hashes: impl Iterator<Item = u64>) -> Record<'static> {
@@ -213,20 +212,24 @@ fn a_row_reports_what_a_second_brought() {
     append(&mut state, at(0), worker());
     append(&mut state, at(0), stored(1..6));
     append(&mut state, at(0), removed(2..4));
-    append(&mut state, at(0), Record::Decision(Decision::new(DecisionId(1), WORKER, DecisionSource::Log)));
+    append(
+        &mut state,
+        at(0),
+        Record::Decision(Box::new(Decision::new(DecisionId(1), WORKER, DecisionSource::Log))),
+    );
     state.end_second(at(1));
     append(&mut state, at(1), Record::Cleared { worker: WORKER, all_ranks: false });
     let mut finding = Finding::new(Severity::Critical, "it hurts", "A lot.");
     finding.code = "pain".into();
-    append(&mut state, at(1), Record::Finding(finding.clone()));
-    append(&mut state, at(1), Record::Finding(finding.clone()));
+    append(&mut state, at(1), Record::Finding(Box::new(finding.clone())));
+    append(&mut state, at(1), Record::Finding(Box::new(finding.clone())));
     append(&mut state, at(1), Record::Left { worker: WORKER, why: DepartureCause::Health });
     append(&mut state, at(1), Record::Left { worker: WORKER, why: DepartureCause::Log });
     state.end_second(at(2));
     finding.phase = Phase::Recheck;
-    append(&mut state, at(2), Record::Finding(finding.clone()));
+    append(&mut state, at(2), Record::Finding(Box::new(finding.clone())));
     finding.phase = Phase::Cleared;
-    append(&mut state, at(2), Record::Finding(finding));
+    append(&mut state, at(2), Record::Finding(Box::new(finding)));
     append(&mut state, at(2), Record::Rejoined { worker: WORKER });
     state.end_second(at(3));
     let rows = history(&state).rows_after(Millis(0));

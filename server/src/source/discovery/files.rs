@@ -2,6 +2,7 @@
 //! modification time. Polled, because the folder may be on a network file system without notifications.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -37,7 +38,8 @@ pub(super) struct Files {
     folder: PathBuf,
     /// The namespace to read; all otherwise.
     namespace: Option<String>,
-    known: BTreeMap<PathBuf, Known>,
+    /// By their paths, which compare as bytes: a `Path` is taken apart at each comparison.
+    known: BTreeMap<OsString, Known>,
     /// Number of expired files.
     old: usize,
 }
@@ -126,7 +128,7 @@ impl Files {
 /// The result of a poll.
 #[derive(Default)]
 struct Poll {
-    known: BTreeMap<PathBuf, Known>,
+    known: BTreeMap<OsString, Known>,
     /// New and changed entries.
     found: Vec<Found>,
     /// Keys of removed or expired files, including entries that were never put.
@@ -138,7 +140,7 @@ struct Poll {
 }
 
 /// Reads the changes. A file that disappears meanwhile counts as removed.
-fn poll(folder: &Path, namespace: Option<&str>, mut before: BTreeMap<PathBuf, Known>) -> io::Result<Poll> {
+fn poll(folder: &Path, namespace: Option<&str>, mut before: BTreeMap<OsString, Known>) -> io::Result<Poll> {
     let mut poll = Poll { has_all: true, ..Poll::default() };
     let (now, mut files, mut bytes) = (SystemTime::now(), 0, 0);
     // Modification times in the future do not expire.
@@ -158,17 +160,17 @@ fn poll(folder: &Path, namespace: Option<&str>, mut before: BTreeMap<PathBuf, Kn
             poll.old += 1;
             continue;
         }
-        match before.remove(&path) {
-            Some(was) if was == file => drop(poll.known.insert(path, was)),
+        match before.remove(path.as_os_str()) {
+            Some(was) if was == file => drop(poll.known.insert(path.into(), was)),
             was if bytes > MAX_LOOK_BYTES => {
                 poll.has_all = false;
-                poll.known.extend(was.map(|was| (path, was)));
+                poll.known.extend(was.map(|was| (path.into(), was)));
             }
             _ => match read(&path, file.len) {
                 Some(value) => {
                     bytes += key.len() + if let EntryValue::Read(value) = &value { value.len() } else { 0 };
                     poll.found.push(Found { key, value, lease: None });
-                    poll.known.insert(path, file);
+                    poll.known.insert(path.into(), file);
                 }
                 None => poll.removed.push(key),
             },
@@ -176,9 +178,9 @@ fn poll(folder: &Path, namespace: Option<&str>, mut before: BTreeMap<PathBuf, Kn
     }
     for (path, was) in before {
         // If the folder was not read completely, known files are checked one by one.
-        match known(&path).filter(|file| !poll.cut.is_empty() && !is_old(*file)) {
+        match known(path.as_ref()).filter(|file| !poll.cut.is_empty() && !is_old(*file)) {
             Some(_) => drop(poll.known.insert(path, was)),
-            None => poll.removed.extend(key(folder, &path)),
+            None => poll.removed.extend(key(folder, path.as_ref())),
         }
     }
     Ok(poll)

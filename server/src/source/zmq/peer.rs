@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::io;
+use std::pin::pin;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -176,6 +177,8 @@ impl Peer {
         let Timeouts { effective, ping, dead, .. } = self.timeouts;
         let mut effective_at = Some(Instant::now() + effective);
         let mut is_asked = false;
+        // One timer for all reads: it rings no later than the next deadline, and is set again only then.
+        let mut alarm = pin!(sleep_until(Instant::now() + effective));
         loop {
             let replies = self.handle(to, &mut effective_at)?;
             if !replies.is_empty() {
@@ -188,6 +191,11 @@ impl Peer {
                 Some(at) if !has_heartbeats || at < silent_until => Some(at),
                 _ => has_heartbeats.then_some(silent_until),
             };
+            if let Some(at) = wake
+                && (at < alarm.deadline() || alarm.is_elapsed())
+            {
+                alarm.as_mut().reset(at);
+            }
             tokio::select! {
                 read = self.stream.read_buf(self.inbound.room()) => {
                     if read? == 0 {
@@ -195,7 +203,7 @@ impl Peer {
                     }
                     (self.alive, self.alive_ms, is_asked) = (Instant::now(), now(), false);
                 }
-                () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {
+                () = alarm.as_mut(), if wake.is_some() => {
                     let time = Instant::now();
                     if effective_at.is_some_and(|at| at <= time) {
                         effective_at = (!to.effective()).then(|| time + effective);

@@ -85,9 +85,8 @@ fn write(path: &Path, blocks: u64, events: u64) -> Vec<Recorded> {
     let begin = Millis(BEGIN_MS);
     let mut cluster = Cluster::new(u32::try_from(blocks * 2).expect("a tree of our size"));
     for worker in 0..WORKERS {
-        let (namespace, component) = ("dynamo".into(), "backend".into());
         let (worker, id) = (WorkerIx(worker.into()), Worker::new(worker_id(worker), 0));
-        let record = Record::Worker { worker, id, namespace, component };
+        let record = Record::new_worker(worker, id, "dynamo", "backend");
         cluster.append(&Entry { at_ms: begin, record });
     }
     let mut synthetic = SyntheticTree::new(blocks, WORKERS, SEED);

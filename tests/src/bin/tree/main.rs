@@ -227,7 +227,7 @@ mod tests {
     fn a_page_that_does_not_follow_has_no_figure() {
         let mark = |name: &str| json!({"name": name, "ph": "I", "pid": 1, "tid": 7, "ts": 5});
         let measured = Measured {
-            trace: trace::Trace::of([mark("radixscope-begin"), mark("radixscope-end")].iter()),
+            trace: trace::Trace::of([mark("radixscope-begin"), mark("radixscope-end")].iter(), 0.0),
             tasks_ms: 1.0,
             scripts_ms: 1.0,
             frames_ms: vec![16.0],

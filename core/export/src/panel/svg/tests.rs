@@ -27,8 +27,7 @@ impl State {
 
     fn worker(&mut self, ix: u16) {
         let id = Worker::new(u64::from(ix) + 7, 0);
-        let (namespace, component) = ("dynamo".into(), "backend".into());
-        self.fold(Record::Worker { worker: WorkerIx(ix.into()), id, namespace, component });
+        self.fold(Record::new_worker(WorkerIx(ix.into()), id, "dynamo", "backend"));
     }
 
     fn store(&mut self, worker: u16, hashes: std::ops::RangeInclusive<u64>) {
@@ -47,12 +46,12 @@ impl State {
         state.store(2, 201..=210);
         let decision = Decision::new(DecisionId(1), WorkerIx(0), DecisionSource::KvHitRate);
         let (isl_blocks, overlap_blocks) = (Some(80), Some(60));
-        state.fold(Record::Decision(Decision { isl_blocks, overlap_blocks, ..decision }));
+        state.fold(Record::Decision(Box::new(Decision { isl_blocks, overlap_blocks, ..decision })));
         state
     }
 
     fn finding(&mut self, code: &'static str, title: &'static str) {
-        self.fold(Record::Finding(Finding {
+        self.fold(Record::Finding(Box::new(Finding {
             code: code.into(),
             severity: Severity::Critical,
             phase: Phase::Warn,
@@ -66,7 +65,7 @@ impl State {
             selects_worker: false,
             first_ms: NOW,
             last_ms: NOW,
-        }));
+        })));
     }
 
     fn panel(&self, kind: PanelKind, change: impl FnOnce(&mut PanelRequest)) -> String {
@@ -171,7 +170,7 @@ fn a_latency_panel_too_low_for_its_charts_says_so() {
         let histogram = Histogram { kind: HistogramKind::Ttft, bounds: vec![0.1, 0.5], counts, sum: 1.0 };
         let scrape = Scrape { histograms: vec![histogram], ..Scrape::new("frontend", ProcessRole::Frontend) };
         let (seq, at_ms) = (Seq(state.0.seq().0 + 1), Millis(NOW.0 - before_ms));
-        state.0.fold(seq, &Entry { at_ms, record: Record::Scrape(scrape) });
+        state.0.fold(seq, &Entry { at_ms, record: Record::Scrape(Box::new(scrape)) });
     }
     for (size, has_chart) in
         [((800, 300), true), ((700, 240), true), ((620, 400), true), ((400, 240), false), ((240, 240), false)]

@@ -110,7 +110,7 @@ mod tests {
             came_back_p50_ms: Some(2_500),
             ..BlockResidency::default()
         };
-        stage.record(Record::BlockResidency { worker: WorkerIx(0), lifetimes: ages });
+        stage.record(Record::BlockResidency { worker: WorkerIx(0), lifetimes: Box::new(ages) });
         stage.choose(&[30], overlap_blocks);
         stage
     }

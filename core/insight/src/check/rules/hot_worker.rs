@@ -229,9 +229,8 @@ mod tests {
     #[test]
     fn a_pool_that_lost_a_worker_silences_no_other_pool() {
         let mut stage = Stage::new(3);
-        let (namespace, component) = ("dynamo".into(), "prefill".into());
         let (worker, id) = (WorkerIx(3), radixscope_model::id::Worker::new(200, 0));
-        stage.record(Record::Worker { worker, id, namespace, component });
+        stage.record(Record::new_worker(worker, id, "dynamo", "prefill"));
         stage.choose(&[60, 15, 15], 50);
         stage.record(Record::Left { worker, why: radixscope_model::record::DepartureCause::Silent });
         assert_eq!(stage.found(&RULE).unwrap().workers, [WorkerIx(0)]);

@@ -75,7 +75,7 @@ fn what_was_logged_before_we_came_did_not_happen_lately() {
     let remove = |n| Record::Removed { worker, hashes: vec![BlockHash(n)].into() };
     let mut checks = Checks::default();
     fold(&mut cluster, NOW, link(LinkState::CatchingUp));
-    fold(&mut cluster, NOW, Record::Worker { worker, id, namespace: "".into(), component: "".into() });
+    fold(&mut cluster, NOW, Record::new_worker(worker, id, "", ""));
     (0..50).for_each(|n| fold(&mut cluster, NOW, remove(n)));
     checks.tick(&cluster, Millis(NOW));
     fold(&mut cluster, NOW, link(LinkState::Live));

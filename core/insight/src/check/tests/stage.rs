@@ -36,8 +36,7 @@ impl Stage {
     /// A worker comes.
     pub(in crate::check) fn worker(&mut self, worker: u16) {
         let id = Worker::new(100 + u64::from(worker), 0);
-        let (namespace, component) = ("dynamo".into(), "backend".into());
-        self.record(Record::Worker { worker: WorkerIx(worker.into()), id, namespace, component });
+        self.record(Record::new_worker(WorkerIx(worker.into()), id, "dynamo", "backend"));
     }
 
     /// A record now.
@@ -77,7 +76,7 @@ impl Stage {
         decision.isl_blocks = Some(isl_blocks);
         decision.overlap_blocks = Some(overlap_blocks);
         decision.block_size_tokens = Some(16);
-        self.record(Record::Decision(decision));
+        self.record(Record::Decision(Box::new(decision)));
         id
     }
 
@@ -96,7 +95,7 @@ impl Stage {
 
     /// How a request went on.
     pub(in crate::check) fn progress(&mut self, decision: DecisionId, progress: Progress) {
-        self.record(Record::Progress { decision, progress });
+        self.record(Record::Progress { decision, progress: Box::new(progress) });
     }
 
     /// Requests in flight, worker by worker.
@@ -127,14 +126,19 @@ impl Stage {
 
     /// A process is scraped.
     pub(in crate::check) fn scrape(&mut self, process: &Process) {
-        self.record(Record::Scrape(process.scrape()));
+        self.record(Record::Scrape(Box::new(process.scrape())));
     }
 
     /// A finding of another rule holds.
     pub(in crate::check) fn holds(&mut self, code: &'static str) {
         let finding = Finding::new(Severity::Critical, "Of another rule", "One. Two.");
         let now = Millis(self.now);
-        self.record(Record::Finding(Finding { code: code.into(), first_ms: now, last_ms: now, ..finding }));
+        self.record(Record::Finding(Box::new(Finding {
+            code: code.into(),
+            first_ms: now,
+            last_ms: now,
+            ..finding
+        })));
     }
 
     /// What is seen now.

@@ -12,6 +12,7 @@ mod throughput;
 
 use anyhow::{Context, Result};
 use radixscope_oracle::capture;
+use radixscope_oracle::talk::Talk;
 
 #[global_allocator]
 static ALLOCATOR: counting::Counting = counting::Counting;
@@ -45,7 +46,7 @@ fn main() -> Result<()> {
     let mut report = report::BenchReport::new();
     for name in &captures {
         if let Some(measured) = throughput::measure(name)? {
-            let memory = memory::measure(&measured.capture, &memory::capture_events(name)?);
+            let memory = memory::measure(&measured.capture, &capture::events(name)?);
             // Where the block sizes do not match nothing is ever stored: there is no block to divide by.
             report.memory.extend((memory.resident > 0).then_some(memory));
             report.throughput.push(measured);
@@ -53,7 +54,7 @@ fn main() -> Result<()> {
     }
     let sizes = if quick { &SIZES[..1] } else { &SIZES[..] };
     for &(resident, what) in sizes {
-        let events = memory::talk_events(resident, 1);
+        let events = Talk::events_until(resident, 1);
         report.memory.push(memory::measure(what, &events));
         report.snapshots.push(memory::snapshot(what, &events)?);
     }

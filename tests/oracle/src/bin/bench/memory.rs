@@ -4,11 +4,8 @@
 use std::time::Instant;
 
 use dynamo_kv_router::RadixTree;
-use dynamo_kv_router::protocols::RouterEvent;
-use radixscope_model::id::{Slot, Worker};
-use radixscope_oracle::engine::Eviction;
-use radixscope_oracle::talk::{Talk, Talks};
-use radixscope_oracle::{Event, capture, ours, theirs};
+use radixscope_model::id::Slot;
+use radixscope_oracle::{Event, ours, theirs};
 use radixscope_state::tree::{Tree, TreePart, TreeReader};
 use serde::Serialize;
 
@@ -41,46 +38,6 @@ pub(crate) struct SnapshotCost {
     pub(crate) parts: usize,
     pub(crate) encode_ms: f64,
     pub(crate) restore_ms: f64,
-}
-
-/// Events of a capture, in our terms: a worker's index is the order of its first event.
-pub(crate) fn capture_events(name: &str) -> anyhow::Result<Vec<Event>> {
-    let messages = capture::kv_events(name);
-    let Some(wire) = theirs::wire_of(&messages) else { return Ok(Vec::new()) };
-    let (mut workers, mut events) = (Vec::new(), Vec::new());
-    for message in &messages {
-        theirs::decode(wire, &message.payload, |mut event: RouterEvent| {
-            let id = Worker::new(event.worker_id, event.event.dp_rank);
-            let at = workers.iter().position(|w| *w == id).unwrap_or_else(|| {
-                workers.push(id);
-                workers.len() - 1
-            });
-            event.worker_id = at as u64;
-            events.push(theirs::event(&event));
-        })?;
-    }
-    Ok(events)
-}
-
-/// Events after which eight workers hold about `resident` blocks: beginnings that all share, conversations that
-/// grow and fork, full caches that evict.
-pub(crate) fn talk_events(resident: usize, seed: u64) -> Vec<Event> {
-    let workers = 8;
-    let talk = Talk {
-        workers,
-        capacity_blocks: resident / usize::from(workers),
-        starters: 40,
-        starter_blocks: 200,
-        turn_blocks: 60,
-        eviction: Eviction::LeavesFirst,
-        clear_every: 0,
-    };
-    let mut talks = Talks::new(talk, seed);
-    let mut events = Vec::new();
-    while talks.resident() < resident * 98 / 100 {
-        talks.turn(&mut |event| events.push(event));
-    }
-    events
 }
 
 pub(crate) fn measure(what: &str, events: &[Event]) -> Memory {

@@ -176,13 +176,7 @@ fn a_component_that_only_decodes_may_be_silent() {
     let mut stage = Stage::new();
     let prefill = stage.worker(7);
     let worker = WorkerIx(1);
-    let (namespace, component) = ("dynamo".into(), "decode".into());
-    stage.record(Record::Worker {
-        worker,
-        id: radixscope_model::id::Worker::new(8, 0),
-        namespace,
-        component,
-    });
+    stage.record(Record::new_worker(worker, radixscope_model::id::Worker::new(8, 0), "dynamo", "decode"));
     for n in 0..30 {
         stage.store(prefill, None, n * 100..n * 100 + 20);
         stage.used(worker, 40 + n);

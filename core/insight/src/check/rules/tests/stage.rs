@@ -84,8 +84,7 @@ impl Stage {
     /// A worker of which nothing but its name is known.
     pub(super) fn quiet_worker(&mut self, id: u64) -> WorkerIx {
         let worker = WorkerIx(self.cluster.workers().len() as u32);
-        let (namespace, component) = ("dynamo".into(), "backend".into());
-        self.record(Record::Worker { worker, id: Worker::new(id, 0), namespace, component });
+        self.record(Record::new_worker(worker, Worker::new(id, 0), "dynamo", "backend"));
         worker
     }
 
@@ -133,14 +132,18 @@ impl Stage {
             block_size_tokens: Some(16),
             ..Decision::new(id, worker, DecisionSource::KvHitRate)
         };
-        self.record(Record::Decision(decision));
+        self.record(Record::Decision(Box::new(decision)));
     }
 
     /// A choice of a mode that looks at no cache.
     pub(super) fn choose_by(&mut self, mode: RoutingMode, worker: WorkerIx) {
         self.decisions += 1;
         let decision = Decision::new(DecisionId(self.decisions), worker, DecisionSource::Log);
-        self.record(Record::Decision(Decision { mode: Some(mode), isl_blocks: Some(20), ..decision }));
+        self.record(Record::Decision(Box::new(Decision {
+            mode: Some(mode),
+            isl_blocks: Some(20),
+            ..decision
+        })));
     }
 
     pub(super) fn log_signal(&mut self, sign: LogSignal, count: u64) {
@@ -154,12 +157,12 @@ impl Stage {
         gauges: &[(Gauge, f64)],
         histograms: Vec<Histogram>,
     ) {
-        self.record(Record::Scrape(Scrape {
+        self.record(Record::Scrape(Box::new(Scrape {
             gauges: gauges.to_vec(),
             counters: counters.to_vec(),
             histograms,
             ..Scrape::new(role.as_str(), role)
-        }));
+        })));
     }
 
     /// What holds under a code.
