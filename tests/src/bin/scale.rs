@@ -7,6 +7,8 @@ use std::time::Instant;
 
 use clap::Parser as _;
 use radixscope_captures::publisher::{Publisher, frames};
+use radixscope_model::id::{BlockHash, TokensHash};
+use radixscope_model::record::Block;
 use radixscope_tests::discovery::{Folder, event_channel};
 use radixscope_tests::envelope::envelope;
 use radixscope_tests::figures::number;
@@ -14,8 +16,8 @@ use radixscope_tests::flood::{self, Form};
 use radixscope_tests::nats::{Nats, Options as NatsOptions};
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::report::ReportFile;
+use radixscope_tests::synthetic_tree::{Change, RouterEvent};
 use radixscope_tests::wait;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 const TOPIC: &str = "kv-events";
@@ -53,8 +55,7 @@ struct Taken {
 async fn main() {
     let Options { report, workers, events } = Options::parse();
     let mut rows = Vec::new();
-    for taken in [over_nats(workers, events).await, over_zmq(workers, events).await] {
-        let Taken { plane, received, lost, took_s, cpu_s } = taken;
+    let mut report_row = |Taken { plane, received, lost, took_s, cpu_s }| {
         let per_core = received as f64 / cpu_s;
         println!(
             "{plane}, {workers} workers: {received} events in {took_s:.1} s, {lost} lost, {cpu_s:.2} s of processor: \
@@ -68,7 +69,9 @@ async fn main() {
         rows.push(json!({
             "what": format!("lost, {whom}"), "value": lost, "unit": "events", "budget": "0", "within": lost == 0,
         }));
-    }
+    };
+    report_row(over_nats(workers, events).await);
+    report_row(over_zmq(workers, events).await);
     report.write(&json!({"rows": rows}));
 }
 
@@ -106,61 +109,24 @@ async fn over_zmq(workers: u64, events: u64) -> Taken {
     });
     let publishers = publishing.await.expect("publishers do not fail");
     let taken = taken("ZeroMQ", &server, events, started, cpu).await;
+    // First: it would connect again to each of a thousand publishers that ends.
+    drop(server);
     drop(publishers);
     taken
-}
-
-/// An event as Dynamo 1.6 writes it: what it encodes depends on the order of its fields.
-#[derive(Serialize)]
-struct RouterEvent {
-    worker_id: u64,
-    storage_tier: &'static str,
-    residency_domain: &'static str,
-    event: CacheEvent,
-}
-
-#[derive(Serialize)]
-struct CacheEvent {
-    event_id: u64,
-    data: CacheData,
-    dp_rank: u32,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "lowercase")]
-enum CacheData {
-    Stored { parent_hash: Option<u64>, start_position: Option<u32>, blocks: Vec<StoredBlock> },
-    Removed { block_hashes: Vec<u64> },
-}
-
-#[derive(Serialize)]
-struct StoredBlock {
-    block_hash: u64,
-    tokens_hash: u64,
-    mm_extra_info: Option<()>,
 }
 
 /// A worker's event number `own`, as one batch. Every second one drops what was stored some events before, as in a warm engine.
 fn envelope_of(worker: u64, own: u64) -> Vec<u8> {
     // Spread as hashes are.
     let hashes = |own: u64| (0..BLOCKS).map(move |n| mix(worker << 40 | own << 8 | n));
-    let data = match own.checked_sub(EVENTS_HELD) {
-        Some(old) if own % 2 == 1 => CacheData::Removed { block_hashes: hashes(old).collect() },
+    let change = match own.checked_sub(EVENTS_HELD) {
+        Some(old) if own % 2 == 1 => Change::Removed(hashes(old).map(BlockHash).collect()),
         _ => {
-            let block = |hash| StoredBlock { block_hash: hash, tokens_hash: mix(hash), mm_extra_info: None };
-            CacheData::Stored {
-                parent_hash: None,
-                start_position: None,
-                blocks: hashes(own).map(block).collect(),
-            }
+            let block = |hash| Block { block_hash: BlockHash(hash), tokens_hash: TokensHash(mix(hash)) };
+            Change::Stored { parent: None, blocks: hashes(own).map(block).collect() }
         }
     };
-    let event = RouterEvent {
-        worker_id: PUBLISHER_IDS + worker,
-        storage_tier: "device",
-        residency_domain: "worker",
-        event: CacheEvent { event_id: own + 1, data, dp_rank: 0 },
-    };
+    let event = RouterEvent::new(PUBLISHER_IDS + worker, own + 1, &change);
     envelope(PUBLISHER_IDS + worker, own, TOPIC, &[event])
 }
 

@@ -31,7 +31,7 @@ use radixscope_model::record::Block;
 pub use boxes::Drawn;
 use random::Random;
 use segments::Segments;
-pub use wire::{SUBJECT, Wire, worker_id};
+pub use wire::{RouterEvent, SUBJECT, Wire, worker_id};
 
 /// System prompts that conversations start with.
 const STARTERS: usize = 40;

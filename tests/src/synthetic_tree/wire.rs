@@ -67,16 +67,11 @@ impl Wire {
             return None;
         }
         line.waiting_blocks = 0;
-        let events: Vec<RouterEvent<'_>> = (line.waiting.iter())
+        let events: Vec<RouterEvent> = (line.waiting.iter())
             .map(|event| {
                 // Ids count from 1 without a hole.
                 line.events += 1;
-                RouterEvent {
-                    worker_id: worker_id(worker),
-                    storage_tier: "device",
-                    residency_domain: "worker",
-                    event: KvCacheEvent { event_id: line.events, data: data(&event.change), dp_rank: 0 },
-                }
+                RouterEvent::new(worker_id(worker), line.events, &event.change)
             })
             .collect();
         let message = envelope(FIRST_PUBLISHER + u64::from(worker), line.messages, "kv-events", &events);
@@ -101,12 +96,25 @@ fn stored_block(block: &Block) -> StoredBlock {
     StoredBlock { block_hash: block.block_hash.0, tokens_hash: block.tokens_hash.0, mm_extra_info: None }
 }
 
+/// An event as Dynamo 1.6 writes it: what it encodes depends on the order of its fields.
 #[derive(Serialize)]
-struct RouterEvent<'a> {
+pub struct RouterEvent {
     worker_id: u64,
-    storage_tier: &'a str,
-    residency_domain: &'a str,
+    storage_tier: &'static str,
+    residency_domain: &'static str,
     event: KvCacheEvent,
+}
+
+impl RouterEvent {
+    /// What a worker did to its device's blocks.
+    pub fn new(worker_id: u64, event_id: u64, change: &Change) -> Self {
+        Self {
+            worker_id,
+            storage_tier: "device",
+            residency_domain: "worker",
+            event: KvCacheEvent { event_id, data: data(change), dp_rank: 0 },
+        }
+    }
 }
 
 #[derive(Serialize)]
