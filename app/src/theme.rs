@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use wasm_bindgen::prelude::*;
+use web_sys::MediaQueryList;
 
 use crate::store::Store;
 use crate::url::Theme;
@@ -41,9 +42,10 @@ pub fn token(name: &str) -> String {
 
 /// Whether the reader requested less motion.
 pub fn less_motion() -> bool {
-    window()
-        .match_media("(prefers-reduced-motion: reduce)")
-        .ok()
-        .flatten()
-        .is_some_and(|query| query.matches())
+    thread_local! {
+        // Read several times a frame. The list follows the setting.
+        static QUERY: Option<MediaQueryList> =
+            window().match_media("(prefers-reduced-motion: reduce)").ok().flatten();
+    }
+    QUERY.with(|query| query.as_ref().is_some_and(|query| query.matches()))
 }

@@ -8,7 +8,7 @@ use radixscope_model::id::Slot;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::Forest;
 
-use super::surface::{LABEL_WEIGHT, Surface};
+use super::surface::Surface;
 use crate::format;
 
 /// Width of the axis, CSS pixels.
@@ -30,7 +30,7 @@ pub fn labels(
     fills: &dyn Fills,
     (picked, name): (Option<Slot>, &dyn Fn(Slot) -> String),
 ) {
-    surface.font(LABEL_WEIGHT);
+    surface.label_font();
     boxes.iter().for_each(|labelled| write_label(surface, tree, forest, labelled, fills, (picked, name)));
 }
 
@@ -82,7 +82,7 @@ fn write_label(
         if labelled.fill.pattern != Pattern::Plain {
             surface.plate(text, x, y, labelled.fill.colour);
         }
-        surface.text(text, x, y, colour, false);
+        surface.text(text, x, y, colour);
     }
 }
 
@@ -91,7 +91,7 @@ pub fn axis(surface: &Surface, view: &Viewport, palette: &Palette, block_tokens:
     let scale = surface.scale;
     let height = f64::from(view.height);
     let region = view.region;
-    surface.font(400);
+    surface.axis_font();
     for mark in marks(region.top, region.bottom, height, MARK_GAP * scale) {
         write_mark(surface, view.y(mark as f64), (0.0, height), mark, palette, block_tokens);
     }
@@ -109,7 +109,7 @@ pub fn lanes_axis(
     let (region, height) = (inner.region, f64::from(inner.height));
     let marks = marks(region.top, region.bottom, height, LANE_MARK_GAP * surface.scale);
     let (Some(&first), Some(&last)) = (marks.first(), marks.last()) else { return };
-    surface.font(400);
+    surface.axis_font();
     for lane in lanes.visible(f64::from(view.height)) {
         let top = lanes.top(lane);
         for mark in if first == last { vec![first] } else { vec![first, last] } {
@@ -135,5 +135,5 @@ fn write_mark(
         None => format::short(mark),
     };
     let y = y.min(to - 7.0 * scale).max(from + 7.0 * scale);
-    surface.text(&text, -8.0 * scale, y, palette.quiet, true);
+    surface.axis_text(&text, y, palette.quiet);
 }

@@ -1,4 +1,4 @@
-//! The tree's canvases as one picture with a heading, for a file. Knows no file.
+//! The tree's picture and its axis as one picture with a heading, for a file. Knows no file.
 
 use leptos::prelude::*;
 use wasm_bindgen::prelude::*;
@@ -26,24 +26,23 @@ pub struct Caption {
 
 /// Puts the picture together and gives it as PNG later, or nothing where the browser refuses. `None`: there is no canvas.
 pub fn compose(
-    below: &HtmlCanvasElement,
-    above: &HtmlCanvasElement,
+    picture: &HtmlCanvasElement,
+    axis: &HtmlCanvasElement,
     caption: &Caption,
     done: impl FnOnce(Option<Blob>) + 'static,
 ) -> Option<()> {
     let scale = window().device_pixel_ratio().max(0.5);
     let (head, foot) = ((ABOVE * scale).round(), (BELOW * scale).round());
-    let (width, height) = (f64::from(above.width()), f64::from(above.height()));
+    let (gutter, height) = (f64::from(axis.width()), f64::from(axis.height()));
+    let width = gutter + f64::from(picture.width());
     let canvas: HtmlCanvasElement = document().create_element("canvas").ok()?.dyn_into().ok()?;
     canvas.set_width(width as u32);
     canvas.set_height((height + head + foot) as u32);
     let context: CanvasRenderingContext2d = canvas.get_context("2d").ok().flatten()?.dyn_into().ok()?;
     context.set_fill_style_str(&caption.ground);
     context.fill_rect(0.0, 0.0, width, height + head + foot);
-    // The lower one is narrower by the axis, which is at the left of the upper one.
-    let gutter = width - f64::from(below.width());
-    context.draw_image_with_html_canvas_element(below, gutter, head).ok()?;
-    context.draw_image_with_html_canvas_element(above, 0.0, head).ok()?;
+    context.draw_image_with_html_canvas_element(axis, 0.0, head).ok()?;
+    context.draw_image_with_html_canvas_element(picture, gutter, head).ok()?;
     context.set_text_baseline("middle");
     let write = |text: &str, weight: u32, px: f64, colour: &str, y: f64| {
         context.set_font(&format!("{weight} {}px system-ui, sans-serif", (px * scale).round() as u32));

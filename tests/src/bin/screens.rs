@@ -22,7 +22,7 @@ async fn demo() {
                 page.size(width, height).await;
                 page.open(&server.url(&format!("/?theme={theme}"))).await;
                 page.until("the tree is drawn in many colours", async |page| {
-                    let colours = page.colours("#tree canvas.below").await;
+                    let colours = page.colours("#tree canvas.picture").await;
                     wait::expect(colours > 4, || format!("{colours} colours"))
                 })
                 .await;
@@ -79,7 +79,7 @@ async fn trees() {
                         page.until_true("there are lines", lines).await;
                     } else {
                         page.until("the tree is drawn in many colours", async |page| {
-                            let colours = page.colours("#tree canvas.below").await;
+                            let colours = page.colours("#tree canvas.picture").await;
                             wait::expect(colours > 4, || format!("{colours} colours"))
                         })
                         .await;

@@ -30,7 +30,7 @@ async fn every_view_opens_with_its_figures_in_both_themes() {
             }
             page.open_at(&server, &format!("/?theme={theme}"), &cluster).await;
             page.until("the tree is drawn", async |page| {
-                let colours = page.colours("#tree canvas.below").await;
+                let colours = page.colours("#tree canvas.picture").await;
                 wait::expect(colours > 4, || format!("{colours} colours"))
             })
             .await;

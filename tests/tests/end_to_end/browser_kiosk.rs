@@ -60,7 +60,7 @@ async fn the_kiosk_is_large_says_why_and_has_nothing_to_click() {
         })
         .await;
         page.until("the tree is drawn", async |page| {
-            let colours = page.colours("#tree canvas.below").await;
+            let colours = page.colours("#tree canvas.picture").await;
             wait::expect(colours > 4, || format!("{colours} colours"))
         })
         .await;
@@ -121,7 +121,7 @@ async fn the_kiosk_turns_through_the_pools() {
                 let name = page.text("kiosk-pool").await.unwrap_or_default();
                 wait::expect(name.ends_with(pool), || name)?;
                 let (named, colours) =
-                    (page.texts(".kiosk-workers li").await, page.colours("#tree canvas.below").await);
+                    (page.texts(".kiosk-workers li").await, page.colours("#tree canvas.picture").await);
                 let first = if pool.starts_with("pool 1") { "W1" } else { "W4" };
                 wait::expect(named.first().is_some_and(|worker| worker.starts_with(first)), || {
                     format!("{named:?}")

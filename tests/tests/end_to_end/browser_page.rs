@@ -111,7 +111,7 @@ async fn the_tree_is_drawn_and_describes_the_block_under_the_mouse() {
     with_page(async |page| {
         page.open_at(&server, "/", &cluster).await;
         page.until("the tree is drawn in more than a handful of colours", async |page| {
-            let colours = page.colours("#tree canvas.below").await;
+            let colours = page.colours("#tree canvas.picture").await;
             wait::expect(colours > 4, || format!("{colours} colours"))
         })
         .await;
@@ -146,7 +146,7 @@ async fn a_click_zooms_and_the_path_leads_back() {
     with_page(async |page| {
         page.open_at(&server, "/", &cluster).await;
         page.until("the tree is drawn", async |page| {
-            let colours = page.colours("#tree canvas.below").await;
+            let colours = page.colours("#tree canvas.picture").await;
             wait::expect(colours > 4, || format!("{colours} colours"))
         })
         .await;
@@ -274,7 +274,7 @@ async fn it_fits_every_window() {
             page.size(width, height).await;
             page.open_at(&server, "/", &cluster).await;
             page.until("the tree is drawn", async |page| {
-                let colours = page.colours("#tree canvas.below").await;
+                let colours = page.colours("#tree canvas.picture").await;
                 wait::expect(colours > 4, || format!("{colours} colours"))
             })
             .await;

@@ -71,7 +71,7 @@ async fn until_region(page: &Page, what: &str, done: impl Fn(Region) -> bool) ->
 async fn open(page: &Page, server: &Radixscope, path: &str) -> Region {
     page.open(&server.url(path)).await;
     page.until("the tree is drawn", async |page| {
-        let colours = page.colours("#tree canvas.below").await;
+        let colours = page.colours("#tree canvas.picture").await;
         wait::expect(colours > 4, || format!("{colours} colours"))
     })
     .await;
@@ -350,7 +350,7 @@ async fn the_tree_stays_when_panels_change_and_the_other_one_is_left() {
                 continue;
             }
             page.until("the tree is drawn", async |page| {
-                let colours = page.colours("#tree canvas.below").await;
+                let colours = page.colours("#tree canvas.picture").await;
                 wait::expect(colours > 4, || format!("{panel}: {colours} colours"))
             })
             .await;

@@ -45,7 +45,7 @@ async fn three() -> (Nats, Radixscope) {
 
 /// Width and height of the picture in pixels.
 async fn size(page: &Page) -> (f64, f64) {
-    let size = page.eval("(c => [c.width, c.height])(document.querySelector('#tree canvas.below'))").await;
+    let size = page.eval("(c => [c.width, c.height])(document.querySelector('#tree canvas.picture'))").await;
     serde_json::from_value(size).expect("two numbers")
 }
 
@@ -56,7 +56,7 @@ async fn pixels(page: &Page, places: &[(f64, f64)]) -> Vec<Rgb> {
         "((c) => {{ const copy = new OffscreenCanvas(c.width, c.height).getContext('2d', {{willReadFrequently: true}});
         copy.drawImage(c, 0, 0);
         return {}.map(([x, y]) => [...copy.getImageData(x, y, 1, 1).data].slice(0, 3)); }})
-        (document.querySelector('#tree canvas.below'))",
+        (document.querySelector('#tree canvas.picture'))",
         json!(places.iter().map(|(x, y)| [x.floor(), y.floor()]).collect::<Vec<_>>())
     );
     serde_json::from_value(page.eval(&read).await).expect("colours")

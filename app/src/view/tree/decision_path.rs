@@ -10,7 +10,7 @@ use radixscope_state::cluster::{DecisionEntry, PoolState};
 use radixscope_state::tree::NodeId;
 use radixscope_state::tree::forest::Forest;
 
-use crate::draw::surface::{LABEL_WEIGHT, Surface};
+use crate::draw::surface::Surface;
 use crate::format;
 use crate::store::{Store, ViewContext};
 use crate::view::control::view;
@@ -120,7 +120,7 @@ fn path_of(cluster: &ViewContext<'_>, canvas: &Canvas<'_>, id: DecisionId) -> (S
     let depth = u64::from(depth);
     let end_label = format!("decision {id}, block {}", format::count(depth));
     if let Some(last) = last {
-        canvas.surface.font(LABEL_WEIGHT);
+        canvas.surface.label_font();
         let mut tags = brackets(canvas, decided, &rects, last);
         let at = last.bottom + LABEL_GAP * canvas.view.scale;
         tags.push(Tag { beside: last, at, text: end_label.clone(), worker: None });
@@ -212,6 +212,6 @@ fn draw_tags(canvas: &Canvas<'_>, tags: &[Tag]) {
             if right + width <= room { right } else { left.max(4.0 * scale).min((room - width).max(0.0)) };
         let ground = tag.worker.map_or(canvas.palette.text, |worker| canvas.palette.worker(worker.slot()));
         surface.plate(&tag.text, x, y, ground);
-        surface.text(&tag.text, x, y, ink(ground), false);
+        surface.text(&tag.text, x, y, ink(ground));
     }
 }

@@ -48,8 +48,7 @@ pub(super) struct Minimap {
     tree: TreeView,
     small: StoredValue<Small, LocalStorage>,
     is_seen: RwSignal<bool>,
-    below: NodeRef<html::Canvas>,
-    above: NodeRef<html::Canvas>,
+    canvas: NodeRef<html::Canvas>,
     dragging: RwSignal<bool>,
 }
 
@@ -59,18 +58,17 @@ impl Minimap {
             tree,
             small: StoredValue::new_local(Small::default()),
             is_seen: RwSignal::new(false),
-            below: NodeRef::new(),
-            above: NodeRef::new(),
+            canvas: NodeRef::new(),
             dragging: RwSignal::new(false),
         }
     }
 
     pub(super) fn view(self) -> impl IntoView {
-        let Self { tree, small, is_seen, below, above, dragging } = self;
+        let Self { tree, small, is_seen, canvas, dragging } = self;
         Effect::new(move |_| {
-            let (Some(below), Some(above)) = (below.get(), above.get()) else { return };
+            let Some(canvas) = canvas.get() else { return };
             small.update_value(|small| {
-                small.surface = Surface::new(&below, &above);
+                small.surface = Surface::new(&canvas, None);
                 small.made = None;
             });
             tree.redraw_soon();
@@ -78,7 +76,7 @@ impl Minimap {
         let down = move |event: PointerEvent| {
             event.stop_propagation();
             dragging.set(true);
-            if let Some(canvas) = above.get_untracked() {
+            if let Some(canvas) = canvas.get_untracked() {
                 let _ = canvas.set_pointer_capture(event.pointer_id());
             }
             self.centre(&event);
@@ -92,8 +90,7 @@ impl Minimap {
         view! {
             <Show when=move || is_seen.get()>
                 <div class="minimap" aria-hidden="true" data-testid="minimap" title="The whole tree: click or drag to move the window">
-                    <canvas node_ref=below></canvas>
-                    <canvas node_ref=above on:pointerdown=down on:pointermove=moved
+                    <canvas node_ref=canvas on:pointerdown=down on:pointermove=moved
                         on:pointerup=move |_| dragging.set(false) on:pointercancel=move |_| dragging.set(false)></canvas>
                 </div>
             </Show>
@@ -102,7 +99,7 @@ impl Minimap {
 
     fn centre(self, event: &PointerEvent) {
         let (Some(canvas), Some(all)) =
-            (self.above.get_untracked(), self.small.with_value(|small| small.all))
+            (self.canvas.get_untracked(), self.small.with_value(|small| small.all))
         else {
             return;
         };
@@ -139,7 +136,7 @@ impl Minimap {
             if is_all {
                 return;
             }
-            if let Some(canvas) = self.above.get_untracked() {
+            if let Some(canvas) = self.canvas.get_untracked() {
                 surface.fit(f64::from(canvas.client_width()), f64::from(canvas.client_height()), 0.0);
             }
             let (width, height) = surface.size;
@@ -161,11 +158,10 @@ impl Minimap {
                 } else {
                     *is_scheduled = false;
                     raster(tree, &view, palette, &ByOwner { palette, picked: None }, pixels);
-                    surface.put(pixels);
                     (*made, *made_ms) = (Some(now), now_ms());
                 }
             }
-            surface.clear_above();
+            surface.put(pixels);
             let units = region.x1 - region.x0;
             let rect = view.rect(region.x0, units, region.top.max(0.0) as u32, region.bottom.ceil() as u32);
             surface.outline(rect, palette.ground, 4.0, 0.0);

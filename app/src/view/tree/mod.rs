@@ -4,7 +4,7 @@
 //!
 //! The parts share one handle (`state::TreeView`): what the address says, the camera, what is selected and hovered.
 //! Whatever changes asks for a frame; a frame updates the forest, moves the camera, rasters only if a pixel could
-//! differ, and writes texts and outlines on a second canvas. The camera has a goal: everything, a block that it
+//! differ, and writes texts and outlines over them. The camera has a goal: everything, a block that it
 //! follows, or where a hand has put it. A free camera remembers the boxes over its middle that are at least half as
 //! wide as the window and moves with the deepest of them, so that what is looked at stays where it is while blocks
 //! come and go beside it. The wheel zooms both axes around the pointer, downward by a power such that both come to

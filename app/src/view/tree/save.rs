@@ -91,8 +91,9 @@ fn view<T>(tree: TreeView, see: impl FnOnce(&ViewContext<'_>, &Forest, Region, C
 }
 
 fn save_svg(tree: TreeView) -> String {
-    let (width, height) =
-        canvas(".above").map_or((1600, 900), |above| (above.client_width(), above.client_height()));
+    let (width, height) = document()
+        .get_element_by_id("tree")
+        .map_or((1600, 900), |tree| (tree.client_width(), tree.client_height()));
     let dark = tree.dark.get_untracked();
     let drawn = view(tree, |cluster, forest, region, choice| {
         let facts = Facts::of(tree, cluster, forest, region, choice);
@@ -136,7 +137,8 @@ fn save_png(tree: TreeView, status_text: RwSignal<String>) {
         );
         (facts, sums)
     });
-    let (Some((facts, sums)), Some(below), Some(above)) = (facts, canvas(".below"), canvas(".above")) else {
+    let (Some((facts, sums)), Some(picture), Some(axis)) = (facts, canvas(".picture"), canvas(".axis"))
+    else {
         status_text.set("There is no picture to save yet".to_owned());
         return;
     };
@@ -158,12 +160,12 @@ fn save_png(tree: TreeView, status_text: RwSignal<String>) {
             format!("{name} could not be saved: the browser refused")
         });
     };
-    if photo::compose(&below, &above, &caption, done).is_none() {
+    if photo::compose(&picture, &axis, &caption, done).is_none() {
         status_text.set("The browser gives no canvas to put the picture together".to_owned());
     }
 }
 
-/// A canvas of the picture.
+/// The picture, or its axis.
 fn canvas(class: &str) -> Option<HtmlCanvasElement> {
     let found = document().query_selector(&format!("#tree canvas{class}")).ok().flatten()?;
     found.dyn_into().ok()

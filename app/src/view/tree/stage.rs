@@ -63,16 +63,18 @@ const WORDS_EVERY_MS: f64 = 80.0;
 #[component]
 pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
     let frame = NodeRef::<html::Div>::new();
-    let below = NodeRef::<html::Canvas>::new();
-    let above = NodeRef::<html::Canvas>::new();
+    let picture = NodeRef::<html::Canvas>::new();
+    let axis = NodeRef::<html::Canvas>::new();
     let stage = StoredValue::new_local(None::<Stage>);
     let is_page = tree.form == TreePlacement::Page;
     let is_whole = tree.form != TreePlacement::Overview;
     let minimap = is_page.then(|| Minimap::new(tree));
     tree.store.keep_forest();
     Effect::new(move |_| {
-        let (Some(frame), Some(below), Some(above)) = (frame.get(), below.get(), above.get()) else { return };
-        stage.set_value(Surface::new(&below, &above).map(|surface| Stage {
+        let (Some(frame), Some(picture), Some(axis)) = (frame.get(), picture.get(), axis.get()) else {
+            return;
+        };
+        stage.set_value(Surface::new(&picture, Some(&axis)).map(|surface| Stage {
             surface,
             palette: Palette::default(),
             palette_of: None,
@@ -125,8 +127,8 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
             on:pointerleave=move |_| input.left()
             on:click=move |event| input.click(&event) on:dblclick=move |event| input.double_click(&event)
             on:keydown=move |event| input.key(&event)>
-            <canvas node_ref=below class="below" aria-hidden="true"></canvas>
-            <canvas node_ref=above class="above" aria-hidden="true"></canvas>
+            <canvas node_ref=picture class="picture" aria-hidden="true"></canvas>
+            <canvas node_ref=axis class="axis" aria-hidden="true"></canvas>
         </div>
         {minimap.map(Minimap::view)}
         {is_whole.then(|| view! { <Tip tree frame/> })}
@@ -166,7 +168,7 @@ fn draw(
             let how = stage.brush.how(tree.store, seen, (choice, picked, dark), &stage.surface, scrolled);
             tree.lanes.set_value(how.lanes.as_ref().map(|lanes| lanes.in_css(view.scale)));
             stage.paint(seen, &view, how.clone(), choice);
-            stage.surface.clear_above();
+            stage.surface.put(&stage.pixels);
             let fades = stage.brush.fade(&how, &stage.surface, forest, &view, &stage.palette, goes_on);
             stage.annotate(tree, seen, &view, &how);
             mark(tree, region, frame);
@@ -195,7 +197,7 @@ impl Stage {
         (width > 0 && height > 0).then_some(Viewport { region, width, height, scale: self.surface.scale })
     }
 
-    /// The lower canvas: boxes.
+    /// The pixels: boxes.
     fn paint(
         &mut self,
         (cluster, forest): (&ViewContext<'_>, &Forest),
@@ -214,11 +216,10 @@ impl Stage {
         }
         let Some(DrawnFrame { how, .. }) = &made else { return };
         self.drawn = self.brush.raster(how, cluster, view, &self.palette, &mut self.pixels);
-        self.surface.put(&self.pixels);
         self.made = made;
     }
 
-    /// The upper canvas: texts and outlines.
+    /// What lies over the pixels: texts and outlines.
     fn annotate(
         &self,
         tree: TreeView,
