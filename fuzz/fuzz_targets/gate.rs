@@ -53,7 +53,7 @@ fn query(gate: &Gate, endpoint: &QueryEndpoint) {
             is_plain(&subject);
             assert!(subject.ends_with(&format!("-{:x}", endpoint.worker.id.0)));
         }
-        Err(refused) => assert!(refused.text.len() < 1_000 && !refused.text.contains(char::is_control)),
+        Err(refused) => assert!(refused.detail.len() < 1_000 && !refused.detail.contains(char::is_control)),
     }
 }
 

@@ -25,6 +25,9 @@ pub fn paint(
     drawn: &mut Drawn,
 ) {
     let Some(forest) = tree.forest() else { return };
+    if now.forest().is_some_and(|now| now.revision() == forest.revision()) {
+        return;
+    }
     let inner = lanes.map_or(*view, |lanes| lanes.lane_view(view));
     let (fill, scale) = (fill(palette), view.scale.round().max(1.0) as usize);
     let size = (view.width as usize, view.height as usize);
