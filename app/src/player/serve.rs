@@ -102,8 +102,9 @@ fn slices(file: Blob) -> RecordingSlices {
         let bytes = file
             .slice_with_f64_and_f64(from, to)
             .and_then(|slice| FileReaderSync::new()?.read_as_array_buffer(&slice));
-        let gone = |_| io::Error::other("the browser cannot read the file; perhaps it was moved or changed");
-        Ok(Uint8Array::new(&bytes.map_err(gone)?.into()).to_vec())
+        let unreadable =
+            |_| io::Error::other("the browser cannot read the file; perhaps it was moved or changed");
+        Ok(Uint8Array::new(&bytes.map_err(unreadable)?.into()).to_vec())
     };
     Slices::new(len, Box::new(read))
 }

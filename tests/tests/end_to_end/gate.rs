@@ -33,11 +33,11 @@ fn leading_to(transport: &Value) -> Vec<(String, Value)> {
     entries.map(|(key, value)| (key, lead(value))).collect()
 }
 
-/// How often something was refused for a reason, by `/api/v1/cluster`, and the last time in words.
+/// How often something was refused for a reason, by `/api/v1/cluster`, and the last time as text.
 fn refused(cluster: &Value, what: &str, why: &str) -> Option<(u64, String)> {
     let all = cluster["refused"].as_array().expect("a list");
     let row = all.iter().find(|row| row["what"] == what && row["why"] == why)?;
-    Some((row["count"].as_u64().expect("a count"), row["last"].as_str().expect("words").to_owned()))
+    Some((row["count"].as_u64().expect("a count"), row["last"].as_str().expect("a text").to_owned()))
 }
 
 async fn until_refused(server: &Radixscope, what: &str, why: &str) -> String {
@@ -168,7 +168,7 @@ async fn an_entry_of_elsewhere_reaches_this_machine_only_if_the_operator_says_so
         .until_cluster("its source names it", |cluster| {
             let sources = cluster["sources"].as_array().expect("sources");
             let zmq = sources.iter().find(|source| source["kind"] == "zmq").expect("it is there");
-            let detail = zmq["detail"].as_str().expect("words");
+            let detail = zmq["detail"].as_str().expect("a text");
             wait::expect(detail.contains("is a loopback address"), || zmq.to_string())
         })
         .await;
@@ -318,7 +318,7 @@ async fn serve_as(nats: &Nats, deployment: &Deployment, user: usize) -> Radixsco
     Radixscope::serve_with(&nats.url(), &login).await
 }
 
-/// State and words of the connection to NATS.
+/// State and detail of the connection to NATS.
 fn connection(cluster: &Value) -> (String, String) {
     let sources = cluster["sources"].as_array().expect("sources");
     let nats = sources.iter().find(|source| source["kind"] == "nats").expect("it is there");
