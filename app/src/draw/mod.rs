@@ -16,9 +16,6 @@ pub mod strips;
 pub mod theme;
 pub mod trend;
 
-#[cfg(test)]
-mod testing;
-
 #[cfg(target_arch = "wasm32")]
 pub mod annotations;
 #[cfg(target_arch = "wasm32")]

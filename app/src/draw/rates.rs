@@ -75,8 +75,8 @@ mod tests {
     use radixscope_insight::time_range::TimeSpan;
     use radixscope_model::id::{Millis, WorkerIx};
 
-    use super::super::testing::palette;
     use super::{option, top_of_scale};
+    use radixscope_icicle::testing::palette;
 
     #[test]
     fn a_second_that_is_not_known_is_a_gap_and_no_zero() {

@@ -94,8 +94,8 @@ mod tests {
     use radixscope_model::id::{Millis, WorkerIx};
 
     use super::option;
-    use crate::draw::testing::palette;
     use crate::time_range::TimeSpan;
+    use radixscope_icicle::testing::palette;
 
     #[test]
     fn what_is_not_known_is_a_hole_and_a_spike_has_its_seconds() {

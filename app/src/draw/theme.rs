@@ -87,7 +87,7 @@ pub(super) fn over(
 #[cfg(test)]
 mod tests {
     use super::theme;
-    use crate::draw::testing::palette;
+    use radixscope_icicle::testing::palette;
 
     #[test]
     fn the_theme_is_json_with_every_value_in_it() {

@@ -32,5 +32,5 @@ pub mod visible;
 
 #[cfg(test)]
 mod pixel_tests;
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;

@@ -7,7 +7,7 @@ use radixscope_state::tree::Tree;
 use crate::palette::Palette;
 
 /// Colours that can be distinguished.
-pub(crate) fn palette() -> Palette {
+pub fn palette() -> Palette {
     let value = |name: &str| match name {
         "--panel" => "#101010".to_owned(),
         "--tree-shared" => "#808080".to_owned(),
@@ -18,19 +18,19 @@ pub(crate) fn palette() -> Palette {
 }
 
 /// `worker` stores a prompt.
-pub(crate) fn store(tree: &mut Tree, worker: u16, tokens: impl IntoIterator<Item = u64>) {
+pub fn store(tree: &mut Tree, worker: u16, tokens: impl IntoIterator<Item = u64>) {
     store_at(tree, worker, tokens, 0);
 }
 
 /// `worker` stores a prompt at a time in the tree's own units.
-pub(crate) fn store_at(tree: &mut Tree, worker: u16, tokens: impl IntoIterator<Item = u64>, at: u32) {
+pub fn store_at(tree: &mut Tree, worker: u16, tokens: impl IntoIterator<Item = u64>, at: u32) {
     let block = |t| Block { block_hash: BlockHash(t), tokens_hash: TokensHash(t) };
     let blocks: Vec<Block> = tokens.into_iter().map(block).collect();
     tree.store(Slot(worker), None, &blocks, at);
 }
 
 /// The text of a token as a browser gives it.
-pub(crate) fn token_text(name: &str) -> String {
+pub fn token_text(name: &str) -> String {
     let sheet = include_str!("../../../style/tokens.css");
     let line = sheet.lines().find_map(|l| l.trim().strip_prefix(name)?.strip_prefix(':'));
     line.unwrap_or_else(|| panic!("{name} is no token")).trim().trim_end_matches(';').to_owned()
