@@ -14,7 +14,7 @@ use super::Failure;
 use super::demo::{pace, simulated};
 use crate::config::Demo;
 use crate::shutdown::{Shutdown, over};
-use crate::source::Failed;
+use crate::source::SourceStatus;
 use crate::source::demo::{self, Simulated};
 use crate::source::nats::{Target, jetstream};
 
@@ -28,10 +28,9 @@ pub(super) async fn run(options: Demo, url: Url, mut stopped: Shutdown) -> Resul
     // Dynamo does not send logs and metrics through NATS.
     let config = Config { log: false, metrics: false, ..simulated(&options.simulation)? };
     let target = Target::new(&[url], &options.login).map_err(|error| Failure::Usage(error.into()))?;
-    let (client, signals) = target
-        .connect()
-        .await
-        .map_err(|Failed { detail, .. }| Failure::Failed(anyhow!("{}", detail.trim_end_matches('.'))))?;
+    let (client, signals) = target.connect().await.map_err(|SourceStatus { detail, .. }| {
+        Failure::Failed(anyhow!("{}", detail.trim_end_matches('.')))
+    })?;
     // The event plane of 1.6 is NATS core, which stores nothing, so other publishers cannot be detected.
     if config.set_up().events != EventTransport::EventPlane {
         let stream = stream_of(&config.namespace, &config.component);

@@ -40,7 +40,7 @@ pub use refused::{Refusals, RefusedCount};
 pub(crate) use replay::Replayed;
 pub(crate) use resume::{ResumeLimits, Resumed};
 pub use state::{Joined, Resume};
-pub use view::{SourceStats, Stats, View};
+pub use view::{SourceTraffic, Stats, View};
 
 use crate::recording::Recorder;
 use crate::shutdown::{Shutdown, over};

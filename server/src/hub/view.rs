@@ -171,7 +171,7 @@ impl DepthCache {
 #[derive(Clone, Debug)]
 pub struct Stats {
     /// By source.
-    pub sources: Vec<SourceStats>,
+    pub sources: Vec<SourceTraffic>,
     /// Queued messages.
     pub queued_messages: usize,
     /// Queued bytes.
@@ -193,7 +193,7 @@ pub struct Stats {
 
 /// Counts of one source since the server started.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct SourceStats {
+pub struct SourceTraffic {
     /// Messages folded.
     pub messages: u64,
     /// Their payload bytes.
@@ -205,7 +205,7 @@ pub struct SourceStats {
 impl Stats {
     pub(super) fn new(sources: usize) -> Self {
         Self {
-            sources: vec![SourceStats::default(); sources],
+            sources: vec![SourceTraffic::default(); sources],
             queued_messages: 0,
             queued_bytes: 0,
             queue_limits: QueueLimits { messages: 0, bytes: 0 },

@@ -1,4 +1,4 @@
-//! The link state of a source, why an attempt failed, and backoff.
+//! How a source is doing, and backoff.
 
 use std::thread;
 use std::time::Duration;
@@ -11,16 +11,20 @@ use radixscope_model::record::LinkState;
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
 
-/// Why an attempt failed.
-#[derive(Debug)]
-pub(crate) struct Failed {
+/// How a source is doing, as it reports it to the hub. As an error: what an attempt failed with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct SourceStatus {
     /// [`LinkState::Refused`] if only the operator can help.
     pub(crate) state: LinkState,
-    /// What happened and what to do, as sentences.
+    /// What happened, what is tried and what to do, as sentences.
     pub(crate) detail: String,
 }
 
-impl Failed {
+impl SourceStatus {
+    pub(super) fn new(state: LinkState, detail: impl Into<String>) -> Self {
+        Self { state, detail: detail.into() }
+    }
+
     /// Another attempt may succeed.
     pub(super) fn connecting(detail: String) -> Self {
         Self { state: LinkState::Connecting, detail }
@@ -32,14 +36,14 @@ impl Failed {
     }
 }
 
-/// The state that was last reported to the hub.
+/// The status that was last reported to the hub.
 #[derive(Default)]
-pub(super) struct LastState(Option<(LinkState, String)>);
+pub(super) struct LastStatus(Option<SourceStatus>);
 
-impl LastState {
+impl LastStatus {
     /// `None`: nothing was reported yet.
     pub(super) fn state(&self) -> Option<LinkState> {
-        self.0.as_ref().map(|(state, _)| *state)
+        self.0.as_ref().map(|status| status.state)
     }
 
     /// Reports the state of `source` if it changed. Only changes of the state are logged; the description changes often.
@@ -47,18 +51,31 @@ impl LastState {
         &mut self,
         to: &SourceHandle,
         source: &str,
-        state: LinkState,
-        detail: String,
+        status: SourceStatus,
     ) -> Result<(), HubEnded> {
-        if self.0.as_ref().is_some_and(|(known, reported)| *known == state && *reported == detail) {
+        if self.0.as_ref() == Some(&status) {
             return Ok(());
         }
-        if self.state() != Some(state) {
+        let SourceStatus { state, detail } = &status;
+        if self.state() != Some(*state) {
             tracing::info!(source, state = state.as_str(), "{detail}");
         }
-        to.state(state, detail.clone()).await?;
-        self.0 = Some((state, detail));
+        to.state(*state, detail.clone()).await?;
+        self.0 = Some(status);
         Ok(())
+    }
+}
+
+/// Sends how a source is doing. Only the latest is sent, because the connection must not wait for the hub.
+pub(super) struct StatusSender(watch::Sender<SourceStatus>);
+
+impl StatusSender {
+    pub(super) fn set(&self, new: SourceStatus) {
+        self.0.send_if_modified(|status| {
+            let is_new = *status != new;
+            *status = new;
+            is_new
+        });
     }
 }
 
@@ -73,35 +90,35 @@ pub(super) fn with_jitter(wait: Duration) -> Duration {
     wait.mul_f64(0.75 + by / 2.0)
 }
 
-/// Reports changes of the link state to the hub. Only the latest is sent, because the connection must not wait for the hub.
+/// Reports to the hub what a [`StatusSender`] sends.
 async fn forward_status(
-    mut status_rx: watch::Receiver<(LinkState, String)>,
+    mut status_rx: watch::Receiver<SourceStatus>,
     name: String,
     to: &SourceHandle,
 ) -> Result<(), HubEnded> {
-    let mut last = LastState::default();
+    let mut last = LastStatus::default();
     loop {
-        let (state, detail) = status_rx.borrow_and_update().clone();
-        last.report(to, &name, state, detail).await?;
+        let status = status_rx.borrow_and_update().clone();
+        last.report(to, &name, status).await?;
         if status_rx.changed().await.is_err() {
             return Ok(());
         }
     }
 }
 
-/// Runs `listen` on a dedicated thread until it or the process ends, and forwards its link state. The scheduler then gives
+/// Runs `listen` on a dedicated thread until it or the process ends, and forwards how it is doing. The scheduler then gives
 /// reading its share of CPU time however busy decoding is.
 pub(super) async fn run_on_thread(
     thread: &str,
     source: String,
-    first: (LinkState, String),
+    first: SourceStatus,
     (to, shutdown): (&SourceHandle, Shutdown),
-    listen: impl FnOnce(watch::Sender<(LinkState, String)>) + Send + 'static,
+    listen: impl FnOnce(StatusSender) + Send + 'static,
 ) {
     let (status_tx, status_rx) = watch::channel(first);
     let (ended, has_ended) = oneshot::channel();
     let thread = thread::Builder::new().name(thread.to_owned()).spawn(move || {
-        listen(status_tx);
+        listen(StatusSender(status_tx));
         let _ = ended.send(());
     });
     if let Err(error) = thread {

@@ -11,4 +11,4 @@ pub mod prometheus;
 pub mod trees;
 pub mod zmq;
 
-pub(crate) use link::Failed;
+pub(crate) use link::SourceStatus;

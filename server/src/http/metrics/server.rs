@@ -10,7 +10,7 @@ use super::{Families, labels};
 use crate::http::access::FailedLogins;
 use crate::http::api::Readers;
 use crate::http::listen::ConnectionSlots;
-use crate::hub::{Refusals, SourceStats, View, ViewerCounts};
+use crate::hub::{Refusals, SourceTraffic, View, ViewerCounts};
 
 const STATES: [LinkState; 6] = [
     LinkState::Connecting,
@@ -105,7 +105,7 @@ impl Families {
     pub(super) fn of_sources(&mut self, view: &View<'_>) {
         let sources = || view.cluster.sources().iter();
         let name = |source: &SourceState| labels([("source", &source.name)]);
-        let by = |count: fn(&SourceStats) -> u64| {
+        let by = |count: fn(&SourceTraffic) -> u64| {
             sources().zip(&view.stats.sources).map(move |(source, stats)| (name(source), count(stats)))
         };
         self.counters("ingest_messages", "Messages decoded", by(|s| s.messages));

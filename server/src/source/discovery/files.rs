@@ -18,7 +18,7 @@ use super::budget::{MAX_ENTRIES, MAX_VALUE_BYTES};
 use super::entries::{EntryValue, Found, wants};
 use super::{Follower, Stop};
 use crate::hub::HubEnded;
-use crate::source::Failed;
+use crate::source::SourceStatus;
 
 /// The folders that are read, one per kind.
 const KINDS: [&str; 4] = ["event_channels", "event_sources", "instances", "mdc"];
@@ -57,7 +57,7 @@ impl Files {
     }
 
     /// Polls until the folder cannot be read.
-    pub(super) async fn follow(&mut self, to: &mut Follower<'_>) -> Result<Failed, HubEnded> {
+    pub(super) async fn follow(&mut self, to: &mut Follower<'_>) -> Result<SourceStatus, HubEnded> {
         loop {
             match self.list(to).await {
                 Ok(()) => {}
@@ -110,17 +110,17 @@ impl Files {
         }
     }
 
-    fn unreadable(&self, error: &io::Error) -> Failed {
+    fn unreadable(&self, error: &io::Error) -> SourceStatus {
         let folder = self.folder.display();
         match error.kind() {
-            io::ErrorKind::NotFound => Failed::connecting(format!(
+            io::ErrorKind::NotFound => SourceStatus::connecting(format!(
                 "No Dynamo entries in {folder} (no folder v1 in it). Is it the DYN_FILE_KV of the frontend and the workers, and do \
                  they use file discovery?"
             )),
-            io::ErrorKind::PermissionDenied => Failed::refused(format!(
+            io::ErrorKind::PermissionDenied => SourceStatus::refused(format!(
                 "Permission denied for {folder}: allow this user to read it, or run as Dynamo's user."
             )),
-            _ => Failed::connecting(format!("{folder} cannot be read: {error}.")),
+            _ => SourceStatus::connecting(format!("{folder} cannot be read: {error}.")),
         }
     }
 }

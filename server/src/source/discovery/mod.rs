@@ -20,8 +20,8 @@ use entries::{Entries, Found, Put};
 use crate::config::{Discovery, DiscoveryAt, InvalidOption};
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
-use crate::source::Failed;
-use crate::source::link::{LastState, doubled, seconds};
+use crate::source::SourceStatus;
+use crate::source::link::{LastStatus, doubled, seconds};
 use crate::time::now;
 
 /// First wait after a failure; it doubles.
@@ -74,7 +74,7 @@ impl DiscoverySource {
     }
 
     /// All current entries.
-    pub(crate) async fn list(self) -> Result<Vec<Entry>, Failed> {
+    pub(crate) async fn list(self) -> Result<Vec<Entry>, SourceStatus> {
         let Self { mut store, namespace, .. } = self;
         let mut all = Vec::new();
         let mut follower = Follower::new(To::List(&mut all), namespace);
@@ -103,10 +103,10 @@ impl DiscoverySource {
     async fn follow(self, to: &SourceHandle) -> Result<(), HubEnded> {
         let Self { name, mut store, namespace } = self;
         let mut follower =
-            Follower::new(To::Hub { handle: to, name, last_state: LastState::default() }, namespace);
+            Follower::new(To::Hub { handle: to, name, last_status: LastStatus::default() }, namespace);
         let mut failures = 0;
         loop {
-            let Failed { state, detail } = match &mut store {
+            let SourceStatus { state, detail } = match &mut store {
                 Store::Etcd(etcd) => etcd.follow(&mut follower).await?,
                 Store::Files(files) => files.follow(&mut follower).await?,
                 Store::Kubernetes(kubernetes) => kubernetes.follow(&mut follower).await?,
@@ -126,7 +126,7 @@ impl DiscoverySource {
 /// Why a list ended before it was complete.
 enum Stop {
     Hub(HubEnded),
-    Failed(Failed),
+    Failed(SourceStatus),
 }
 
 impl From<HubEnded> for Stop {
@@ -135,15 +135,15 @@ impl From<HubEnded> for Stop {
     }
 }
 
-impl From<Failed> for Stop {
-    fn from(failed: Failed) -> Self {
+impl From<SourceStatus> for Stop {
+    fn from(failed: SourceStatus) -> Self {
         Self::Failed(failed)
     }
 }
 
 /// Where the entries of a store go.
 enum To<'t> {
-    Hub { handle: &'t SourceHandle, name: String, last_state: LastState },
+    Hub { handle: &'t SourceHandle, name: String, last_status: LastStatus },
     List(&'t mut Vec<Entry>),
 }
 
@@ -161,7 +161,7 @@ impl<'t> Follower<'t> {
     }
 
     fn is_live(&self) -> bool {
-        matches!(&self.to, To::Hub { last_state, .. } if last_state.state() == Some(LinkState::Live))
+        matches!(&self.to, To::Hub { last_status, .. } if last_status.state() == Some(LinkState::Live))
     }
 
     /// Reports the state of the store, with the skipped entries.
@@ -171,7 +171,9 @@ impl<'t> Follower<'t> {
             _ => detail,
         };
         match &mut self.to {
-            To::Hub { handle, name, last_state } => last_state.report(handle, name, state, detail).await,
+            To::Hub { handle, name, last_status } => {
+                last_status.report(handle, name, SourceStatus::new(state, detail)).await
+            }
             To::List(_) => Ok(()),
         }
     }

@@ -23,7 +23,8 @@ use radixscope_model::record::{LinkState, MissedCause, Topic};
 use crate::config::LogFile;
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
-use crate::source::link::LastState;
+use crate::source::SourceStatus;
+use crate::source::link::LastStatus;
 use crate::time::now;
 use follower::{CHUNK_BYTES, Follower, ReadOutcome};
 use lines::Lines;
@@ -144,13 +145,13 @@ struct Log<'t> {
     read: u64,
     /// Lines delivered because they may matter to intake.
     forwarded: u64,
-    last: LastState,
+    last: LastStatus,
     reported_at: Instant,
 }
 
 impl<'t> Log<'t> {
     fn new(source: &'t str, name: Arc<str>, to: &'t SourceHandle) -> Self {
-        let (lines, last, reported_at) = (Lines::default(), LastState::default(), Instant::now());
+        let (lines, last, reported_at) = (Lines::default(), LastStatus::default(), Instant::now());
         Self { source, name, to, lines, read: 0, forwarded: 0, last, reported_at }
     }
 
@@ -225,6 +226,6 @@ impl<'t> Log<'t> {
     /// Reports the state if it changed.
     async fn say(&mut self, state: LinkState, detail: String) -> Result<(), HubEnded> {
         self.reported_at = Instant::now();
-        self.last.report(self.to, self.source, state, detail).await
+        self.last.report(self.to, self.source, SourceStatus { state, detail }).await
     }
 }

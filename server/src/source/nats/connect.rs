@@ -11,7 +11,7 @@ use url::Url;
 use super::session::TURN_BYTES;
 use super::tls;
 use crate::config::{InvalidOption, NatsLogin, Secret};
-use crate::source::Failed;
+use crate::source::SourceStatus;
 
 /// Connect timeout.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
@@ -113,7 +113,7 @@ impl Target {
     }
 
     /// One attempt.
-    pub(crate) async fn connect(&self) -> Result<(Client, Signals), Failed> {
+    pub(crate) async fn connect(&self) -> Result<(Client, Signals), SourceStatus> {
         let (lose, lost) = watch::channel(false);
         let events = Arc::new(Mutex::new(ClientEvents::default()));
         let signals = Signals { events: Arc::clone(&events), lost };
@@ -144,13 +144,13 @@ impl Target {
                 Ok((client, signals))
             }
             Err(error) => Err(match tls::explain(&error, &self.shown, self.ca.is_some()) {
-                Some(detail) => Failed::refused(detail),
+                Some(detail) => SourceStatus::refused(detail),
                 None => self.failed(error.kind(), &error.to_string()),
             }),
         }
     }
 
-    async fn login(&self, options: ConnectOptions) -> Result<ConnectOptions, Failed> {
+    async fn login(&self, options: ConnectOptions) -> Result<ConnectOptions, SourceStatus> {
         Ok(match &self.credentials {
             Credentials::User { name, password, .. } => {
                 options.user_and_password(name.clone(), password.reveal().to_owned())
@@ -158,30 +158,33 @@ impl Target {
             Credentials::Token(token) => options.token(token.reveal().to_owned()),
             // Read for every attempt, because credentials are rotated at runtime.
             Credentials::File(path) => options.credentials_file(path).await.map_err(|error| {
-                Failed::refused(format!("The credentials file {} cannot be used: {error}.", path.display()))
+                SourceStatus::refused(format!(
+                    "The credentials file {} cannot be used: {error}.",
+                    path.display()
+                ))
             })?,
         })
     }
 
-    fn failed(&self, kind: ConnectErrorKind, error: &str) -> Failed {
+    fn failed(&self, kind: ConnectErrorKind, error: &str) -> SourceStatus {
         let shown = &self.shown;
         match kind {
             ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
-                Failed::refused(format!("NATS at {shown} {}.", self.credentials.rejected()))
+                SourceStatus::refused(format!("NATS at {shown} {}.", self.credentials.rejected()))
             }
-            ConnectErrorKind::Tls => Failed::refused(format!(
+            ConnectErrorKind::Tls => SourceStatus::refused(format!(
                 "TLS with NATS at {shown} fails: {error}. If its certificate is signed by a private CA, set --nats-tls-ca \
                  (RADIXSCOPE_NATS_TLS_CA)."
             )),
-            ConnectErrorKind::Dns => Failed::connecting(format!(
+            ConnectErrorKind::Dns => SourceStatus::connecting(format!(
                 "The host name in {shown} cannot be resolved: {error}. Check --nats (RADIXSCOPE_NATS)."
             )),
-            ConnectErrorKind::TimedOut => Failed::connecting(format!(
+            ConnectErrorKind::TimedOut => SourceStatus::connecting(format!(
                 "NATS at {shown} does not respond within {} s. Check the address, and whether a firewall or network \
                  policy is in the way.",
                 CONNECT_WITHIN.as_secs()
             )),
-            _ => Failed::connecting(format!(
+            _ => SourceStatus::connecting(format!(
                 "NATS at {shown} cannot be reached: {error}. Is it running, and is --nats (RADIXSCOPE_NATS) right?"
             )),
         }

@@ -23,11 +23,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use radixscope_intake::{Command, NatsSubjects, Payload};
 use radixscope_model::id::Millis;
-use radixscope_model::record::LinkState;
 
 pub(crate) use connect::{INBOX, Signals, Target};
 pub(crate) use denied::missing_right;
@@ -35,9 +34,9 @@ pub(crate) use denied::missing_right;
 use crate::config::{InvalidOption, Nats};
 use crate::hub::SourceHandle;
 use crate::shutdown::{Shutdown, over};
-use crate::source::Failed;
+use crate::source::SourceStatus;
 use crate::source::gate::Gate;
-use crate::source::link::{doubled, run_on_thread, seconds, with_jitter};
+use crate::source::link::{StatusSender, doubled, run_on_thread, seconds, with_jitter};
 use crate::time::now;
 use follower::StreamFollower;
 use session::Session;
@@ -81,19 +80,6 @@ impl SessionState {
     }
 }
 
-/// Sends the link state and its description. Only the latest is kept, because the connection must not wait for the hub.
-struct StatusSender(watch::Sender<(LinkState, String)>);
-
-impl StatusSender {
-    fn set(&self, new: (LinkState, String)) {
-        self.0.send_if_modified(|status| {
-            let is_new = *status != new;
-            *status = new;
-            is_new
-        });
-    }
-}
-
 impl NatsSource {
     /// A source as the command line describes it.
     ///
@@ -112,11 +98,11 @@ impl NatsSource {
     /// Listens until the process ends.
     pub async fn run(self, to: SourceHandle, shutdown: Shutdown) {
         let status =
-            (LinkState::Connecting, format!("Connecting to NATS at {}.", self.target.display_address()));
+            SourceStatus::connecting(format!("Connecting to NATS at {}.", self.target.display_address()));
         let name = self.target.display_address().to_owned();
         let background = Handle::current();
         let (to_thread, stopped) = (to.clone(), shutdown.clone());
-        let listen = move |say| self.listen(&to_thread, &StatusSender(say), &stopped, &background);
+        let listen = move |status| self.listen(&to_thread, &status, &stopped, &background);
         run_on_thread("nats", name, status, (&to, shutdown), listen).await;
     }
 
@@ -137,10 +123,9 @@ impl NatsSource {
             let runtime = match Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,
                 Err(error) => {
-                    status.set((
-                        LinkState::Refused,
-                        format!("The runtime for NATS could not be started: {error}."),
-                    ));
+                    status.set(SourceStatus::refused(format!(
+                        "The runtime for NATS could not be started: {error}."
+                    )));
                     return;
                 }
             };
@@ -177,14 +162,14 @@ impl NatsSource {
                 session.report_disconnect(to);
                 tracing::warn!(nats = shown, why, "connection to NATS lost");
                 let lost = format!("NATS at {shown}: connection lost ({why}). Reconnecting.");
-                status.set((LinkState::Connecting, lost));
+                status.set(SourceStatus::connecting(lost));
             }
-            Err(Failed { state, detail: why }) => {
+            Err(SourceStatus { state, detail: why }) => {
                 session.report_disconnect(to);
                 let wait = wait_after(*attempt);
                 *attempt += 1;
                 tracing::warn!(nats = shown, wait_s = wait.as_secs_f32(), "{why}");
-                status.set((state, format!("{why} Retrying in {}.", seconds(wait))));
+                status.set(SourceStatus::new(state, format!("{why} Retrying in {}.", seconds(wait))));
                 tokio::time::sleep(wait).await;
             }
         }

@@ -24,18 +24,19 @@ use radixscope_intake::command::NamedSubject;
 use radixscope_intake::{Break, Command, Payload};
 use radixscope_model::record::{LinkState, MissedCause, Topic};
 
+use super::SessionState;
 use super::connect::Signals;
 use super::denied::{DeniedSubjects, missing_right};
 use super::follower::{HistoryEnd, Live, LiveAction, StreamFollower};
 use super::history::{End, HistoryOutcome, Progress, Reader};
 use super::jetstream::{self, JetStreamError};
 use super::status::{self, History, MAX_COMPLAINTS};
-use super::{SessionState, StatusSender};
 use crate::config::Nats;
 use crate::hub::SourceHandle;
 use crate::shutdown::{Shutdown, over};
+use crate::source::SourceStatus;
 use crate::source::gate::{Crossing, Gate};
-use crate::source::link::next_command;
+use crate::source::link::{StatusSender, next_command};
 use crate::time::now;
 
 /// Maximum bytes that the client reads in one turn: the runtime's budget is 128 reads, each at most a buffer of 64 KiB.
@@ -499,7 +500,7 @@ impl<'s> Session<'s> {
         self.to.lost(topic, MissedCause::SlowConsumer, new);
     }
 
-    fn status(&self) -> (LinkState, String) {
+    fn status(&self) -> SourceStatus {
         let is_reading = matches!(self.history, History::Requested)
             || self.state.streams.values().any(|follower| follower.is_reading());
         let mut detail = if is_reading {
@@ -519,11 +520,12 @@ impl<'s> Session<'s> {
             }
         }
         if self.denied.is_empty() {
-            return (if is_reading { LinkState::CatchingUp } else { LinkState::Live }, detail);
+            let state = if is_reading { LinkState::CatchingUp } else { LinkState::Live };
+            return SourceStatus { state, detail };
         }
         detail.push_str(&format!(" {}", self.denied.to_text(self.options.namespace.as_deref())));
         let is_all = self.denied.len() == self.subjects.len();
-        (if is_all { LinkState::Refused } else { LinkState::Partial }, detail)
+        SourceStatus { state: if is_all { LinkState::Refused } else { LinkState::Partial }, detail }
     }
 }
 

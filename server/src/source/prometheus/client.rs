@@ -18,7 +18,7 @@ use axum::http::{HeaderValue, Request, StatusCode};
 use radixscope_intake::MAX_PAYLOAD_BYTES;
 
 use crate::config::{InvalidOption, Prometheus, without_query};
-use crate::source::Failed;
+use crate::source::SourceStatus;
 use crate::source::http_tls::client_config;
 
 /// A client for all processes.
@@ -59,11 +59,11 @@ impl Client {
     }
 
     /// Sends one request.
-    pub(super) async fn get(&self, url: &Url) -> Result<Response, Failed> {
+    pub(super) async fn get(&self, url: &Url) -> Result<Response, SourceStatus> {
         let shown = &without_query(url);
         match tokio::time::timeout(self.within, self.send(url, shown)).await {
             Ok(response) => response,
-            Err(_) => Err(Failed::connecting(format!(
+            Err(_) => Err(SourceStatus::connecting(format!(
                 "{shown} did not respond within {} s. Check the address, firewalls and network policies, or increase \
                  --prometheus-timeout.",
                 self.within.as_secs_f64()
@@ -72,7 +72,7 @@ impl Client {
     }
 
     /// Errors name `url`, which is `from` without its query.
-    async fn send(&self, from: &Url, url: &Url) -> Result<Response, Failed> {
+    async fn send(&self, from: &Url, url: &Url) -> Result<Response, SourceStatus> {
         let mut request = Request::get(from.as_str())
             .header(ACCEPT, "text/plain;version=0.0.4, */*;q=0.1")
             .header(ACCEPT_ENCODING, "gzip")
@@ -82,14 +82,14 @@ impl Client {
         }
         let request = request
             .body(Empty::new())
-            .map_err(|error| Failed::refused(format!("{url} is not a valid HTTP address: {error}.")))?;
+            .map_err(|error| SourceStatus::refused(format!("{url} is not a valid HTTP address: {error}.")))?;
         let response = self.http.request(request).await.map_err(|error| unreachable(url, &error))?;
         let (parts, body) = response.into_parts();
         let body = Limited::new(body, MAX_PAYLOAD_BYTES).collect().await.map_err(|error| {
             if error.is::<http_body_util::LengthLimitError>() {
                 too_large(url)
             } else {
-                Failed::connecting(format!("The response of {url} ended early: {error}."))
+                SourceStatus::connecting(format!("The response of {url} ended early: {error}."))
             }
         })?;
         let body = match parts.headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
@@ -97,7 +97,7 @@ impl Client {
             Some(b"gzip") => unzipped(url, &body.to_bytes())?,
             Some(other) => {
                 let other = String::from_utf8_lossy(other);
-                return Err(Failed::refused(format!(
+                return Err(SourceStatus::refused(format!(
                     "{url} responds with encoding {other:?}, which was not requested."
                 )));
             }
@@ -108,16 +108,16 @@ impl Client {
 }
 
 /// Decompresses a body, with the same bound as for an uncompressed one.
-fn unzipped(url: &Url, zipped: &[u8]) -> Result<Bytes, Failed> {
+fn unzipped(url: &Url, zipped: &[u8]) -> Result<Bytes, SourceStatus> {
     let mut body = Vec::new();
     let most = MAX_PAYLOAD_BYTES as u64 + 1;
     MultiGzDecoder::new(zipped).take(most).read_to_end(&mut body).map_err(|error| {
-        Failed::connecting(format!("The response of {url} cannot be decompressed: {error}."))
+        SourceStatus::connecting(format!("The response of {url} cannot be decompressed: {error}."))
     })?;
     if body.len() as u64 == most { Err(too_large(url)) } else { Ok(body.into()) }
 }
 
-fn unreachable(url: &Url, error: &hyper_util::client::legacy::Error) -> Failed {
+fn unreachable(url: &Url, error: &hyper_util::client::legacy::Error) -> SourceStatus {
     let mut cause: &dyn std::error::Error = error;
     let mut is_tls = false;
     let mut is_refused = false;
@@ -129,28 +129,28 @@ fn unreachable(url: &Url, error: &hyper_util::client::legacy::Error) -> Failed {
         }
     }
     if is_tls {
-        return Failed::refused(format!(
+        return SourceStatus::refused(format!(
             "TLS with {url} fails: {cause}. If its certificate is signed by a private CA, set --prometheus-tls-ca \
              (RADIXSCOPE_PROMETHEUS_TLS_CA)."
         ));
     }
     if is_refused {
-        return Failed::connecting(format!(
+        return SourceStatus::connecting(format!(
             "Nothing listens at {url}. Is the process running, and is the port right? A frontend serves metrics on its HTTP \
              port, a worker on DYN_SYSTEM_PORT."
         ));
     }
     if error.is_connect() {
-        return Failed::connecting(format!(
+        return SourceStatus::connecting(format!(
             "{url} cannot be reached: {cause}. Check --prometheus (RADIXSCOPE_PROMETHEUS)."
         ));
     }
-    Failed::connecting(format!("{url} does not respond with valid HTTP: {cause}."))
+    SourceStatus::connecting(format!("{url} does not respond with valid HTTP: {cause}."))
 }
 
-fn too_large(url: &Url) -> Failed {
+fn too_large(url: &Url) -> SourceStatus {
     let mib = MAX_PAYLOAD_BYTES / (1024 * 1024);
-    Failed::refused(format!(
+    SourceStatus::refused(format!(
         "The response of {url} is larger than {mib} MiB, more than the metrics of a Dynamo process."
     ))
 }

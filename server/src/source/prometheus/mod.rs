@@ -18,8 +18,8 @@ use radixscope_model::record::LinkState;
 use crate::config::{InvalidOption, MetricsUrl, Prometheus, without_query};
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
-use crate::source::Failed;
-use crate::source::link::{LastState, doubled, seconds};
+use crate::source::SourceStatus;
+use crate::source::link::{LastStatus, doubled, seconds};
 use crate::time::now;
 use client::{Client, Response};
 
@@ -80,10 +80,10 @@ impl PrometheusSource {
     async fn scrape(&self, to: &SourceHandle) -> Result<(), HubEnded> {
         let url = &without_query(&self.process.url);
         let process: Arc<str> = self.process.name.as_str().into();
-        let mut last = LastState::default();
+        let mut last = LastStatus::default();
         let mut list = List::new(&self.process);
         let mut failures = 0;
-        last.report(to, &self.name, LinkState::Connecting, format!("Connecting to {url}.")).await?;
+        last.report(to, &self.name, SourceStatus::connecting(format!("Connecting to {url}."))).await?;
         loop {
             let started = Instant::now();
             let wait = match self.fetch().await {
@@ -105,14 +105,14 @@ impl PrometheusSource {
                         self.interval.as_secs_f64(),
                         if list.is_given && is_frontend { ", and its list of workers" } else { "" }
                     );
-                    last.report(to, &self.name, LinkState::Live, detail).await?;
+                    last.report(to, &self.name, SourceStatus::new(LinkState::Live, detail)).await?;
                     self.interval
                 }
-                Err(Failed { state, detail }) => {
+                Err(SourceStatus { state, detail }) => {
                     let wait = wait_after(self.interval, failures);
                     failures = failures.saturating_add(1);
                     let detail = format!("{detail} Retrying in {}.", seconds(wait));
-                    last.report(to, &self.name, state, detail).await?;
+                    last.report(to, &self.name, SourceStatus { state, detail }).await?;
                     wait
                 }
             };
@@ -120,42 +120,44 @@ impl PrometheusSource {
         }
     }
 
-    async fn fetch(&self) -> Result<Bytes, Failed> {
+    async fn fetch(&self) -> Result<Bytes, SourceStatus> {
         let response = self.client.get(&self.process.url).await?;
         self.metrics(response)
     }
 
     /// The metrics of a response, or why there are none.
-    fn metrics(&self, response: Response) -> Result<Bytes, Failed> {
+    fn metrics(&self, response: Response) -> Result<Bytes, SourceStatus> {
         let url = &without_query(&self.process.url);
         let Response { status, body, location } = response;
         match status {
             StatusCode::OK if may_be_metrics(&body) => Ok(body),
-            StatusCode::OK => Err(Failed::refused(format!(
+            StatusCode::OK => Err(SourceStatus::refused(format!(
                 "{url} does not return Prometheus metrics. Is the path right? Dynamo's is /metrics."
             ))),
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(Failed::refused(if self.has_token {
-                format!(
-                    "{url} rejects the token ({status}). Check --prometheus-token (RADIXSCOPE_PROMETHEUS_TOKEN)."
-                )
-            } else {
-                format!(
-                    "{url} requires authentication ({status}). Set a token with --prometheus-token \
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                Err(SourceStatus::refused(if self.has_token {
+                    format!(
+                        "{url} rejects the token ({status}). Check --prometheus-token (RADIXSCOPE_PROMETHEUS_TOKEN)."
+                    )
+                } else {
+                    format!(
+                        "{url} requires authentication ({status}). Set a token with --prometheus-token \
                      (RADIXSCOPE_PROMETHEUS_TOKEN)."
-                )
-            })),
-            StatusCode::NOT_FOUND => Err(Failed::refused(format!(
+                    )
+                }))
+            }
+            StatusCode::NOT_FOUND => Err(SourceStatus::refused(format!(
                 "{url} does not exist (404). A frontend serves /metrics on its HTTP port, a worker on DYN_SYSTEM_PORT."
             ))),
             status if status.is_redirection() => {
                 // The location may repeat the query, which can contain a token.
                 let to = |to: String| format!(" to {:?}", to.split('?').next().unwrap_or_default());
                 let location = location.map(to).unwrap_or_default();
-                Err(Failed::refused(format!(
+                Err(SourceStatus::refused(format!(
                     "{url} redirects{location} ({status}); use that address instead."
                 )))
             }
-            status => Err(Failed::connecting(format!("{url} responds with {status}."))),
+            status => Err(SourceStatus::connecting(format!("{url} responds with {status}."))),
         }
     }
 }

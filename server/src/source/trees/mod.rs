@@ -25,14 +25,14 @@ use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, TreeResponse};
 use radixscope_intake::command::TreeQuery;
 use radixscope_intake::{Command, Payload};
 use radixscope_model::id::Worker;
-use radixscope_model::record::LinkState;
 
 use self::nats::RequestPlane;
 use crate::config::{CallbackAddress, InvalidOption, Nats};
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
+use crate::source::SourceStatus;
 use crate::source::gate::{Crossing, Gate};
-use crate::source::link::LastState;
+use crate::source::link::LastStatus;
 use crate::source::nats::Target;
 use crate::time::now;
 use callback::Callback;
@@ -100,7 +100,7 @@ struct Queries<'s> {
     /// The query of each task: its id and worker.
     queries: HashMap<Id, (u64, Worker, AbortHandle)>,
     status: QueryStatus,
-    last_state: LastState,
+    last_status: LastStatus,
 }
 
 impl<'s> Queries<'s> {
@@ -112,7 +112,7 @@ impl<'s> Queries<'s> {
             running: JoinSet::new(),
             queries: HashMap::new(),
             status: QueryStatus::default(),
-            last_state: LastState::default(),
+            last_status: LastStatus::default(),
         }
     }
 
@@ -121,7 +121,7 @@ impl<'s> Queries<'s> {
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         if let Err(error) = self.client.callback.prepare().await {
             let detail = format!("Cannot listen on the port of --callback (RADIXSCOPE_CALLBACK): {error}.");
-            self.last_state.report(self.to, NAME, LinkState::Refused, detail).await?;
+            self.last_status.report(self.to, NAME, SourceStatus::refused(detail)).await?;
         }
         loop {
             tokio::select! {
@@ -201,13 +201,13 @@ impl<'s> Queries<'s> {
     }
 
     async fn say(&mut self) -> Result<(), HubEnded> {
-        let (state, mut detail) = self.status.report(Instant::now(), self.client.callback.closed());
+        let mut status = self.status.report(Instant::now(), self.client.callback.closed());
         for (what, of) in [(Crossing::TreeQuery, "Queries"), (Crossing::Response, "Responses")] {
             if let Some(refused) = self.client.gate.refusals().sentence(what.as_str()) {
-                detail.push_str(&format!(" {of}: {refused}"));
+                status.detail.push_str(&format!(" {of}: {refused}"));
             }
         }
-        self.last_state.report(self.to, NAME, state, detail).await
+        self.last_status.report(self.to, NAME, status).await
     }
 }
 

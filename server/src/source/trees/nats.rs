@@ -12,7 +12,7 @@ use radixscope_dynamo::tree_query::{QueryFailed, QueryFault};
 
 use super::query::refused;
 use super::response::failed;
-use crate::source::Failed;
+use crate::source::SourceStatus;
 use crate::source::nats::{INBOX, Signals, Target, missing_right};
 
 /// How often server errors are checked: they arrive within milliseconds.
@@ -88,7 +88,7 @@ impl RequestPlane {
                 *connected = Some(new.clone());
                 Ok(new)
             }
-            Err(Failed { detail, .. }) => {
+            Err(SourceStatus { detail, .. }) => {
                 *connected = None;
                 Err(failed(QueryFault::Unreachable, detail))
             }

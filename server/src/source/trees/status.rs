@@ -7,6 +7,8 @@ use radixscope_dynamo::tree_query::{QueryFailed, QueryFault};
 use radixscope_model::id::Worker;
 use radixscope_model::record::LinkState;
 
+use crate::source::SourceStatus;
+
 /// Maximum workers whose last result is remembered: those that were queried last, because others may have left.
 const MAX_WORKERS: usize = 8_192;
 /// How long a failure is shown: longer than the interval until the worker is queried again.
@@ -46,8 +48,8 @@ impl QueryStatus {
         self.last.insert(worker, Last { at: now, has_responded, failure: failure.cloned() });
     }
 
-    /// The state and its description.
-    pub(super) fn report(&mut self, now: Instant, closed: u64) -> (LinkState, String) {
+    /// How the source is doing.
+    pub(super) fn report(&mut self, now: Instant, closed: u64) -> SourceStatus {
         self.last
             .retain(|_, last| last.failure.is_none() || now.duration_since(last.at) < FAILURE_REMEMBERED);
         let failing = self.last.iter().filter_map(|(worker, last)| Some((worker, last.failure.as_ref()?)));
@@ -79,7 +81,7 @@ impl QueryStatus {
         if closed > 0 {
             detail.push_str(" Unexpected connections to the response port were closed.");
         }
-        (state, detail)
+        SourceStatus { state, detail }
     }
 }
 
@@ -92,22 +94,22 @@ mod tests {
         let mut status = QueryStatus::default();
         let start = Instant::now();
         let [one, two] = [1, 2].map(|id| Worker::new(id, 0));
-        assert_eq!(status.report(start, 0).0, LinkState::Live);
+        assert_eq!(status.report(start, 0).state, LinkState::Live);
         let failure = |why| QueryFailed { why, detail: "Open port 9.".to_owned() };
         status.note(one, Some(&failure(QueryFault::NoCallback)), start);
-        let (state, detail) = status.report(start, 0);
+        let SourceStatus { state, detail } = status.report(start, 0);
         assert_eq!(state, LinkState::Refused);
         assert_eq!(detail, "1 of 1 workers did not answer block queries. Worker 1/0: Open port 9.");
         status.note(two, None, start);
-        assert_eq!(status.report(start, 0).0, LinkState::Partial);
+        assert_eq!(status.report(start, 0).state, LinkState::Partial);
         status.note(two, Some(&failure(QueryFault::Cancelled)), start);
-        assert_eq!(status.report(start, 0).0, LinkState::Partial, "cancelled");
+        assert_eq!(status.report(start, 0).state, LinkState::Partial, "cancelled");
         let later = start + FAILURE_REMEMBERED;
-        assert_eq!(status.report(later, 0).0, LinkState::Live, "it was not queried again");
+        assert_eq!(status.report(later, 0).state, LinkState::Live, "it was not queried again");
         status.note(one, Some(&failure(QueryFault::Unreachable)), later);
         status.note(one, None, later);
         status.note(one, Some(&failure(QueryFault::Unreachable)), later);
-        let (state, detail) = status.report(later, 3);
+        let SourceStatus { state, detail } = status.report(later, 3);
         assert_eq!(state, LinkState::Live);
         assert!(detail.starts_with("2 workers answer") && detail.contains("closed"), "{detail}");
     }

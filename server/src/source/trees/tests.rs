@@ -16,6 +16,7 @@ use crate::hub::{LoneInbox, QueueLimits};
 use fake_worker::{Acknowledge, Call, FakeWorker, Script, last_item, part, prologue, whole, whole_json};
 use radixscope_dynamo::request_plane::{Codec, QueryEndpoint, RequestTransport};
 use radixscope_intake::command::NamedBy;
+use radixscope_model::record::LinkState;
 
 #[path = "../../../../tests/src/fake_worker.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the end-to-end tests use the rest")]

@@ -13,14 +13,14 @@ use radixscope_intake::{Break, Payload};
 use radixscope_model::id::Millis;
 use radixscope_model::record::Topic;
 
-use super::links::LinkStatus;
+use super::links::PublisherLink;
 use super::peer::{Peer, Subscriber, Timeouts};
 use super::publisher::{Attempts, unreadable};
 use super::received::Received;
 use super::{LinkReport, ZmqSource};
 use crate::config::ZmqEndpoint;
 use crate::hub::SourceHandle;
-use crate::source::Failed;
+use crate::source::SourceStatus;
 use crate::source::gate::{Evidence, Gate};
 use crate::time::now;
 
@@ -80,12 +80,12 @@ impl Brokers {
         (endpoint, evidence): (&ZmqEndpoint, Evidence<'_>),
         prefix: &[String],
         report: &LinkReport,
-    ) -> Failed {
+    ) -> SourceStatus {
         let mut peer = match Peer::connect(endpoint, (&self.gate, evidence), prefix, self.timeouts).await {
             Ok(peer) => peer,
             Err(failed) => return failed,
         };
-        report.set_status(LinkStatus::Connected).await;
+        report.set_status(PublisherLink::Connected).await;
         let mut session = Session { brokers: self, is_effective: false, alive_ms: None };
         let failed = peer.listen(&mut session).await;
         session.alive_ms = Some(peer.alive_ms());

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use radixscope_model::record::LinkState;
 
+use crate::source::SourceStatus;
+
 /// After this time an unreachable publisher makes the source partial: discovery removes dead workers sooner.
 const LASTING: Duration = Duration::from_secs(30);
 /// How long after the start discovery may take to name publishers.
@@ -12,7 +14,7 @@ const NAMED_WITHIN: Duration = Duration::from_secs(5);
 
 /// The state of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum LinkStatus {
+pub(super) enum PublisherLink {
     /// Not tried yet.
     New,
     /// Connected.
@@ -28,7 +30,7 @@ pub(super) enum LinkStatus {
 struct Link {
     /// Description of its target.
     to: String,
-    status: LinkStatus,
+    status: PublisherLink,
     since: Instant,
 }
 
@@ -52,7 +54,7 @@ impl Links {
     }
 
     pub(super) fn add(&mut self, id: u64, to: String) {
-        self.links.insert(id, Link { to, status: LinkStatus::New, since: Instant::now() });
+        self.links.insert(id, Link { to, status: PublisherLink::New, since: Instant::now() });
     }
 
     pub(super) fn remove(&mut self, id: u64) {
@@ -60,27 +62,27 @@ impl Links {
     }
 
     /// Updates the state of a connection. Ignored if it was removed.
-    pub(super) fn set_status(&mut self, id: u64, status: LinkStatus) {
+    pub(super) fn set_status(&mut self, id: u64, status: PublisherLink) {
         let Some(link) = self.links.get_mut(&id) else { return };
-        let is_broken = |status: &LinkStatus| matches!(status, LinkStatus::Broken { .. });
+        let is_broken = |status: &PublisherLink| matches!(status, PublisherLink::Broken { .. });
         if !(is_broken(&link.status) && is_broken(&status)) {
             link.since = Instant::now();
         }
         link.status = status;
     }
 
-    /// The source's state and its description.
-    pub(super) fn to_text(&self) -> (LinkState, String) {
+    /// How the source is doing.
+    pub(super) fn status(&self) -> SourceStatus {
         let Self { what, .. } = self;
         let all = self.links.len();
         if all == 0 {
             return self.no_publishers();
         }
-        let connected = self.links.values().filter(|link| link.status == LinkStatus::Connected).count();
-        let is_broken = |link: &&Link| matches!(link.status, LinkStatus::Broken { .. });
+        let connected = self.links.values().filter(|link| link.status == PublisherLink::Connected).count();
+        let is_broken = |link: &&Link| matches!(link.status, PublisherLink::Broken { .. });
         let oldest = self.links.values().filter(is_broken).min_by_key(|link| link.since);
         let mut detail = format!("{connected} of {all} {what} connected");
-        if let Some(Link { to, status: LinkStatus::Broken { detail: why, .. }, since }) = oldest {
+        if let Some(Link { to, status: PublisherLink::Broken { detail: why, .. }, since }) = oldest {
             let time = in_steps(since.elapsed());
             detail += &format!("; {to} not reachable{time}: {why}");
             detail += if is_lasting(*since) {
@@ -93,12 +95,12 @@ impl Links {
         if self.excluded > 0 {
             detail += &format!(" {} more are ignored: the maximum is {all}.", self.excluded);
         }
-        (self.state(connected), detail)
+        SourceStatus { state: self.state(connected), detail }
     }
 
     fn state(&self, connected: usize) -> LinkState {
         let mut broken = self.links.values().filter_map(|link| match &link.status {
-            LinkStatus::Broken { is_refused, .. } => Some((*is_refused, link.since)),
+            PublisherLink::Broken { is_refused, .. } => Some((*is_refused, link.since)),
             _ => None,
         });
         match broken.next() {
@@ -115,11 +117,11 @@ impl Links {
         }
     }
 
-    fn no_publishers(&self) -> (LinkState, String) {
+    fn no_publishers(&self) -> SourceStatus {
         if self.started.elapsed() < NAMED_WITHIN {
-            (LinkState::Connecting, "Waiting for discovery to name publishers.".to_owned())
+            SourceStatus::new(LinkState::Connecting, "Waiting for discovery to name publishers.")
         } else {
-            (LinkState::Live, "No ZeroMQ publishers in discovery.".to_owned())
+            SourceStatus::new(LinkState::Live, "No ZeroMQ publishers in discovery.")
         }
     }
 }
@@ -142,8 +144,8 @@ fn in_steps(time: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn broken(is_refused: bool) -> LinkStatus {
-        LinkStatus::Broken { detail: "connection refused".to_owned(), is_refused }
+    fn broken(is_refused: bool) -> PublisherLink {
+        PublisherLink::Broken { detail: "connection refused".to_owned(), is_refused }
     }
 
     fn ago(seconds: u64) -> Instant {
@@ -154,24 +156,24 @@ mod tests {
     fn the_description_counts_publishers_and_names_an_unreachable_one() {
         let mut links = Links::new("publishers");
         (0..12).for_each(|id| links.add(id, format!("tcp://w{id}:1")));
-        assert_eq!(links.to_text(), (LinkState::Connecting, "0 of 12 publishers connected.".to_owned()));
-        (0..12).for_each(|id| links.set_status(id, LinkStatus::Connected));
-        assert_eq!(links.to_text(), (LinkState::Live, "12 of 12 publishers connected.".to_owned()));
+        assert_eq!(links.status(), SourceStatus::new(LinkState::Connecting, "0 of 12 publishers connected."));
+        (0..12).for_each(|id| links.set_status(id, PublisherLink::Connected));
+        assert_eq!(links.status(), SourceStatus::new(LinkState::Live, "12 of 12 publishers connected."));
         links.set_status(3, broken(false));
         links.links.get_mut(&3).unwrap().since = ago(9);
         let detail =
             "11 of 12 publishers connected; tcp://w3:1 not reachable for 8 s: connection refused. Retrying.";
-        assert_eq!(links.to_text(), (LinkState::Live, detail.to_owned()));
+        assert_eq!(links.status(), SourceStatus::new(LinkState::Live, detail));
         // Another failed attempt does not restart the time.
         links.set_status(3, broken(false));
-        assert_eq!(links.to_text().1, detail);
+        assert_eq!(links.status().detail, detail);
         links.links.get_mut(&3).unwrap().since = ago(61);
-        let (state, detail) = links.to_text();
+        let SourceStatus { state, detail } = links.status();
         assert_eq!(state, LinkState::Partial);
         assert!(detail.contains("for 1 min") && detail.contains("firewalls"), "{detail}");
         links.remove(3);
-        links.set_status(3, LinkStatus::Connected);
-        assert_eq!(links.to_text().1, "11 of 11 publishers connected.");
+        links.set_status(3, PublisherLink::Connected);
+        assert_eq!(links.status().detail, "11 of 11 publishers connected.");
     }
 
     #[test]
@@ -181,16 +183,16 @@ mod tests {
         links.add(2, "tcp://b:1".to_owned());
         links.set_status(1, broken(true));
         links.set_status(2, broken(false));
-        assert_eq!(links.to_text().0, LinkState::Connecting);
+        assert_eq!(links.status().state, LinkState::Connecting);
         links.set_status(2, broken(true));
-        assert_eq!(links.to_text().0, LinkState::Refused);
+        assert_eq!(links.status().state, LinkState::Refused);
     }
 
     #[test]
     fn no_named_publisher_is_not_an_error() {
         let mut links = Links::new("publishers");
-        assert_eq!(links.to_text().0, LinkState::Connecting);
+        assert_eq!(links.status().state, LinkState::Connecting);
         links.started = ago(6);
-        assert_eq!(links.to_text().0, LinkState::Live);
+        assert_eq!(links.status().state, LinkState::Live);
     }
 }

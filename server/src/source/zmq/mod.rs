@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Builder;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::MissedTickBehavior;
 
@@ -32,10 +32,11 @@ use radixscope_model::record::{LinkState, Topic};
 use crate::config::ZmqEndpoint;
 use crate::hub::SourceHandle;
 use crate::shutdown::{Shutdown, over};
+use crate::source::SourceStatus;
 use crate::source::gate::{Crossing, Evidence, Gate};
-use crate::source::link::{doubled, next_command, run_on_thread, with_jitter};
+use crate::source::link::{StatusSender, doubled, next_command, run_on_thread, with_jitter};
 use broker::Brokers;
-use links::{LinkStatus, Links};
+use links::{Links, PublisherLink};
 use peer::Timeouts;
 use publisher::Publisher;
 
@@ -67,11 +68,11 @@ pub struct ZmqSource {
 #[derive(Clone)]
 struct LinkReport {
     id: u64,
-    to: mpsc::Sender<(u64, LinkStatus)>,
+    to: mpsc::Sender<(u64, PublisherLink)>,
 }
 
 impl LinkReport {
-    async fn set_status(&self, status: LinkStatus) {
+    async fn set_status(&self, status: PublisherLink) {
         // Fails only during shutdown.
         let _ = self.to.send((self.id, status)).await;
     }
@@ -95,20 +96,20 @@ impl ZmqSource {
 
     /// Listens until the process ends.
     pub async fn run(self, to: SourceHandle, shutdown: Shutdown) {
-        let first = (LinkState::Connecting, "Starting.".to_owned());
+        let first = SourceStatus::new(LinkState::Connecting, "Starting.");
         let name = self.name();
         let (to_thread, mut stopped) = (to.clone(), shutdown.clone());
         let pause = || std::thread::sleep(PAUSE_BEFORE_WAIT);
-        let listen = move |say| match Builder::new_current_thread().enable_all().on_thread_park(pause).build()
-        {
-            Ok(runtime) => runtime.block_on(async {
-                tokio::select! {
-                    () = over(&mut stopped) => {}
-                    () = Subscriptions::new(self, to_thread, say).run() => {}
-                }
-            }),
-            Err(error) => tracing::error!(%error, "the runtime for ZeroMQ could not be started"),
-        };
+        let listen =
+            move |status| match Builder::new_current_thread().enable_all().on_thread_park(pause).build() {
+                Ok(runtime) => runtime.block_on(async {
+                    tokio::select! {
+                        () = over(&mut stopped) => {}
+                        () = Subscriptions::new(self, to_thread, status).run() => {}
+                    }
+                }),
+                Err(error) => tracing::error!(%error, "the runtime for ZeroMQ could not be started"),
+            };
         run_on_thread("zmq", name, first, (&to, shutdown), listen).await;
     }
 }
@@ -117,10 +118,10 @@ impl ZmqSource {
 struct Subscriptions {
     source: ZmqSource,
     to: SourceHandle,
-    say: watch::Sender<(LinkState, String)>,
+    status: StatusSender,
     links: Links,
-    report: mpsc::Sender<(u64, LinkStatus)>,
-    reports: mpsc::Receiver<(u64, LinkStatus)>,
+    report: mpsc::Sender<(u64, PublisherLink)>,
+    reports: mpsc::Receiver<(u64, PublisherLink)>,
     /// By endpoint.
     publishers: HashMap<String, Subscription>,
     /// Brokers that discovery names, by endpoint, and their shared state.
@@ -137,11 +138,11 @@ struct Subscription {
 }
 
 impl Subscriptions {
-    fn new(source: ZmqSource, to: SourceHandle, say: watch::Sender<(LinkState, String)>) -> Self {
+    fn new(source: ZmqSource, to: SourceHandle, status: StatusSender) -> Self {
         let links = Links::new(if source.brokers.is_empty() { "publishers" } else { "brokers" });
         let (report, reports) = mpsc::channel(MAX_REPORTS);
         let (publishers, brokers) = (HashMap::new(), HashMap::new());
-        Self { source, to, say, links, report, reports, publishers, brokers, discovered: None, next_id: 0 }
+        Self { source, to, status, links, report, reports, publishers, brokers, discovered: None, next_id: 0 }
     }
 
     async fn run(mut self) {
@@ -155,16 +156,11 @@ impl Subscriptions {
                 Some((id, status)) = self.reports.recv() => self.links.set_status(id, status),
                 command = next_command(&mut commands) => self.handle_command(command),
             }
-            let (state, mut detail) = self.links.to_text();
+            let mut status = self.links.status();
             if let Some(refused) = self.source.gate.refusals().sentence(Crossing::ZmqConnection.as_str()) {
-                detail.push_str(&format!(" Connections: {refused}"));
+                status.detail.push_str(&format!(" Connections: {refused}"));
             }
-            let new = (state, detail);
-            self.say.send_if_modified(|last| {
-                let is_new = *last != new;
-                *last = new;
-                is_new
-            });
+            self.status.set(status);
         }
     }
 
@@ -223,7 +219,7 @@ impl Subscriptions {
                 tokio::spawn(Arc::clone(shared).listen(address, Evidence::Discovery, report))
             }
             Err(detail) => tokio::spawn(async move {
-                report.set_status(LinkStatus::Broken { detail, is_refused: true }).await
+                report.set_status(PublisherLink::Broken { detail, is_refused: true }).await
             }),
         };
         self.brokers.insert(endpoint, (id, task.abort_handle()));
@@ -254,7 +250,7 @@ impl Subscriptions {
                 tokio::spawn(publisher.listen(report))
             }
             Err(detail) => tokio::spawn(async move {
-                report.set_status(LinkStatus::Broken { detail, is_refused: true }).await
+                report.set_status(PublisherLink::Broken { detail, is_refused: true }).await
             }),
         };
         self.publishers.insert(endpoint, Subscription { id, channel, task: task.abort_handle() });

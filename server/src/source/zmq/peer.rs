@@ -16,7 +16,7 @@ use radixscope_dynamo::zmtp::{self, Command, Frames, GREETING, GREETING_BYTES, I
 use radixscope_model::id::Millis;
 
 use crate::config::ZmqEndpoint;
-use crate::source::Failed;
+use crate::source::SourceStatus;
 use crate::source::gate::{Evidence, Gate, NotConnected};
 use crate::time::now;
 
@@ -116,7 +116,7 @@ impl From<DecodeError> for PeerError {
     }
 }
 
-impl From<PeerError> for Failed {
+impl From<PeerError> for SourceStatus {
     fn from(error: PeerError) -> Self {
         let detail = error.to_string();
         if let PeerError::Protocol(_) = error { Self::refused(detail) } else { Self::connecting(detail) }
@@ -133,7 +133,7 @@ impl Peer {
         (gate, evidence): (&Gate, Evidence<'_>),
         prefixes: &[String],
         timeouts: Timeouts,
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, SourceStatus> {
         let stream = gate.connect_zmq(endpoint, evidence, timeouts.connect).await.map_err(PeerError::from)?;
         let ready = timeout(timeouts.connect, Self::ready(stream, prefixes, timeouts)).await;
         Ok(ready.map_err(|_| PeerError::Silent)??)
@@ -168,7 +168,7 @@ impl Peer {
     }
 
     /// Listens until the connection ends; returns the reason.
-    pub(super) async fn listen(&mut self, to: &mut impl Subscriber) -> Failed {
+    pub(super) async fn listen(&mut self, to: &mut impl Subscriber) -> SourceStatus {
         let Err(error) = self.listen_on(to).await;
         error.into()
     }

@@ -14,12 +14,12 @@ use radixscope_intake::{Break, Payload};
 use radixscope_model::id::Millis;
 use radixscope_model::record::{LinkState, Topic};
 
-use super::links::LinkStatus;
+use super::links::PublisherLink;
 use super::peer::{Peer, Subscriber, Timeouts};
 use super::{LinkReport, wait_after};
 use crate::config::ZmqEndpoint;
 use crate::hub::SourceHandle;
-use crate::source::Failed;
+use crate::source::SourceStatus;
 use crate::source::gate::{Evidence, Gate};
 use crate::time::now;
 
@@ -38,9 +38,9 @@ impl Attempts {
     }
 
     /// The connection ended: reports it and waits before the next attempt.
-    pub(super) async fn failed(&mut self, report: &LinkReport, Failed { state, detail }: Failed) {
+    pub(super) async fn failed(&mut self, report: &LinkReport, SourceStatus { state, detail }: SourceStatus) {
         tracing::debug!(detail, "ZeroMQ connection failed");
-        report.set_status(LinkStatus::Broken { detail, is_refused: state == LinkState::Refused }).await;
+        report.set_status(PublisherLink::Broken { detail, is_refused: state == LinkState::Refused }).await;
         self.failed = if self.began.elapsed() >= STABLE_AFTER { 0 } else { self.failed.saturating_add(1) };
         sleep(wait_after(self.failed)).await;
         self.began = Instant::now();
@@ -68,14 +68,14 @@ impl Publisher {
     }
 
     /// One connection until it ends. `broke_ms`: when the previous one was last known to be alive.
-    async fn once(&self, report: &LinkReport, broke_ms: &mut Option<Millis>) -> Failed {
+    async fn once(&self, report: &LinkReport, broke_ms: &mut Option<Millis>) -> SourceStatus {
         let topic = [self.subject.topic.as_str().to_owned()];
         let way = (&*self.gate, Evidence::Discovery);
         let mut peer = match Peer::connect(&self.endpoint, way, &topic, self.timeouts).await {
             Ok(peer) => peer,
             Err(failed) => return failed,
         };
-        report.set_status(LinkStatus::Connected).await;
+        report.set_status(PublisherLink::Connected).await;
         let mut session = Session { publisher: self, broke_ms: *broke_ms, is_effective: false };
         let failed = peer.listen(&mut session).await;
         if session.is_effective {

@@ -17,7 +17,7 @@ use super::budget::Pass;
 use super::{FIRST_WAIT, Follower, Stop};
 use crate::config::{Discovery, EtcdServers, InvalidOption, Secret};
 use crate::hub::HubEnded;
-use crate::source::Failed;
+use crate::source::SourceStatus;
 use client::{Client, EtcdResponse};
 use wire::{
     Change, Event, KeyValue, Login, RANGES, RangeRequest, RangeResponse, Token, WatchLine, WatchRequest,
@@ -63,7 +63,7 @@ impl Etcd {
     }
 
     /// Lists and watches until the connection fails.
-    pub(super) async fn follow(&mut self, to: &mut Follower<'_>) -> Result<Failed, HubEnded> {
+    pub(super) async fn follow(&mut self, to: &mut Follower<'_>) -> Result<SourceStatus, HubEnded> {
         loop {
             let listed = match self.list(to).await {
                 Ok(listed) => listed,
@@ -198,7 +198,7 @@ impl Etcd {
     }
 
     /// The number of entries, at one revision.
-    async fn count(&self) -> Result<Listed, Failed> {
+    async fn count(&self) -> Result<Listed, SourceStatus> {
         let (mut revision, mut count) = (None, 0i64);
         for range in RANGES {
             let request = RangeRequest::count(range, revision);
@@ -209,22 +209,22 @@ impl Etcd {
         Ok(Listed { revision: revision.unwrap_or_default(), count })
     }
 
-    async fn log_in(&mut self) -> Result<(), Failed> {
+    async fn log_in(&mut self) -> Result<(), SourceStatus> {
         let Some((name, password)) = &self.login else { return Ok(()) };
         self.client.authorize(None);
         let login = Login { name, password: password.reveal() };
         let Token { token } = self.client.ask(self.server(), "/v3/auth/authenticate", &login).await?;
         let mut token = HeaderValue::try_from(token).map_err(|_| {
-            Failed::refused("etcd returned a token that is not a valid header value.".to_owned())
+            SourceStatus::refused("etcd returned a token that is not a valid header value.".to_owned())
         })?;
         token.set_sensitive(true);
         self.client.authorize(Some(token));
         Ok(())
     }
 
-    fn ended(&self, why: &str) -> Failed {
+    fn ended(&self, why: &str) -> SourceStatus {
         let why: String = why.chars().take(200).collect();
-        Failed::connecting(format!("etcd at {} ended the watch: {why}.", self.shown()))
+        SourceStatus::connecting(format!("etcd at {} ended the watch: {why}.", self.shown()))
     }
 
     fn server(&self) -> &Url {
@@ -291,5 +291,5 @@ async fn read_page(
 enum Ended {
     /// The revision was compacted, or a change was missed, or there is room for more entries.
     ReadAgain,
-    Failed(Failed),
+    Failed(SourceStatus),
 }

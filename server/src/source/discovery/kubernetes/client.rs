@@ -19,7 +19,7 @@ use super::super::budget::{MAX_OBJECT_BYTES, Pass};
 use super::super::http::{Http, NoResponse, Parts, WITHIN};
 use super::Ended;
 use crate::config::{Discovery, InvalidOption, KubernetesAt};
-use crate::source::Failed;
+use crate::source::SourceStatus;
 use crate::source::http_tls::client_config;
 
 /// Where a pod finds what its service account is given.
@@ -124,7 +124,7 @@ impl Client {
         lines.map_err(|why| self.ended_by("watch", of, why))
     }
 
-    fn question(&self, of: Resource, query: &[(&str, &str)]) -> Result<Request<Full<Bytes>>, Failed> {
+    fn question(&self, of: Resource, query: &[(&str, &str)]) -> Result<Request<Full<Bytes>>, SourceStatus> {
         let Resource { name, group, version, selector } = of;
         let mut url = self.api.clone();
         url.set_path(&format!("/apis/{group}/{version}/namespaces/{}/{name}", self.namespace));
@@ -136,39 +136,42 @@ impl Client {
             request = request.header(AUTHORIZATION, token);
         }
         request.body(Full::default()).map_err(|error| {
-            Failed::refused(format!("{} is no address of an HTTP server: {error}.", self.api))
+            SourceStatus::refused(format!("{} is no address of an HTTP server: {error}.", self.api))
         })
     }
 
     /// The token as it is now: it is replaced every hour.
-    fn token(&self) -> Result<Option<HeaderValue>, Failed> {
+    fn token(&self) -> Result<Option<HeaderValue>, SourceStatus> {
         let Some(file) = &self.token_file else { return Ok(None) };
-        let token = fs::read_to_string(file).map_err(|error| Failed::refused(no_account(file, &error)))?;
+        let token =
+            fs::read_to_string(file).map_err(|error| SourceStatus::refused(no_account(file, &error)))?;
         let token = HeaderValue::try_from(format!("Bearer {}", token.trim()));
         let mut token = token.map_err(|_| {
-            Failed::refused(format!("{} holds a token that no header can hold.", file.display()))
+            SourceStatus::refused(format!("{} holds a token that no header can hold.", file.display()))
         })?;
         token.set_sensitive(true);
         Ok(Some(token))
     }
 
     /// What is answered is not of Kubernetes.
-    pub(super) fn strange(&self, error: &DecodeError) -> Failed {
-        Failed::refused(format!(
+    pub(super) fn strange(&self, error: &DecodeError) -> SourceStatus {
+        SourceStatus::refused(format!(
             "What {} answers is not of Kubernetes' API ({error}). Is it the address of the API server or of kubectl proxy?",
             self.api
         ))
     }
 
     /// A list is cut before it says from where on to watch.
-    pub(super) fn cut(&self, pass: &Pass) -> Failed {
+    pub(super) fn cut(&self, pass: &Pass) -> SourceStatus {
         let (api, detail) = (&self.api, pass.to_text());
-        Failed::refused(format!("{detail}, and {api} does not say where to go on; is it Kubernetes' API?"))
+        SourceStatus::refused(format!(
+            "{detail}, and {api} does not say where to go on; is it Kubernetes' API?"
+        ))
     }
 
     /// The API gave up in its own words.
-    pub(super) fn ended(&self, why: &str) -> Failed {
-        Failed::connecting(format!("Kubernetes' API at {} ended the response: {why}.", self.api))
+    pub(super) fn ended(&self, why: &str) -> SourceStatus {
+        SourceStatus::connecting(format!("Kubernetes' API at {} ended the response: {why}.", self.api))
     }
 
     pub(super) fn ended_by(&self, verb: &str, of: Resource, why: NoResponse) -> Ended {
@@ -178,60 +181,60 @@ impl Client {
         }
     }
 
-    pub(super) fn failed(&self, verb: &str, of: Resource, why: NoResponse) -> Failed {
+    pub(super) fn failed(&self, verb: &str, of: Resource, why: NoResponse) -> SourceStatus {
         let Self { api, .. } = self;
         match why {
-            NoResponse::Silent => Failed::connecting(format!(
+            NoResponse::Silent => SourceStatus::connecting(format!(
                 "Kubernetes' API at {api} does not respond within {} s. Check whether a network policy lets Radixscope reach it: \
                  {COMPONENT} does.",
                 WITHIN.as_secs()
             )),
-            NoResponse::Broken(error) => {
-                Failed::connecting(format!("The response of Kubernetes' API at {api} ended early: {error}."))
-            }
+            NoResponse::Broken(error) => SourceStatus::connecting(format!(
+                "The response of Kubernetes' API at {api} ended early: {error}."
+            )),
             NoResponse::Endless => {
-                Failed::refused(format!("{api} sends a line without end; is it Kubernetes' API?"))
+                SourceStatus::refused(format!("{api} sends a line without end; is it Kubernetes' API?"))
             }
             NoResponse::Ended => {
-                Failed::connecting(format!("Kubernetes' API at {api} ended the connection."))
+                SourceStatus::connecting(format!("Kubernetes' API at {api} ended the connection."))
             }
             NoResponse::Refused(code, text) => self.refused(verb, of, code, &text),
-            NoResponse::Tls(tls) => Failed::refused(format!(
+            NoResponse::Tls(tls) => SourceStatus::refused(format!(
                 "TLS with Kubernetes' API at {api} fails: {tls}. Name the authority that signed its certificate with \
                  --discovery-tls-ca."
             )),
-            NoResponse::NothingListens => Failed::connecting(format!(
+            NoResponse::NothingListens => SourceStatus::connecting(format!(
                 "Nothing listens at {api}. Does kubectl proxy run, or does the API server listen there?"
             )),
-            NoResponse::Unreachable(cause) => Failed::connecting(format!(
+            NoResponse::Unreachable(cause) => SourceStatus::connecting(format!(
                 "Kubernetes' API at {api} cannot be reached: {cause}. Check --discovery (RADIXSCOPE_DISCOVERY)."
             )),
             NoResponse::NotHttp(cause) => {
-                Failed::connecting(format!("{api} was asked and did not answer as HTTP does: {cause}."))
+                SourceStatus::connecting(format!("{api} was asked and did not answer as HTTP does: {cause}."))
             }
         }
     }
 
-    fn refused(&self, verb: &str, of: Resource, code: StatusCode, text: &[u8]) -> Failed {
+    fn refused(&self, verb: &str, of: Resource, code: StatusCode, text: &[u8]) -> SourceStatus {
         let Self { api, namespace, .. } = self;
         let Resource { name, group, version, .. } = of;
         let message = status(text).message;
         let text = if message.is_empty() { String::new() } else { format!(" It says: {message}.") };
         match code {
-            StatusCode::UNAUTHORIZED => Failed::refused(format!(
+            StatusCode::UNAUTHORIZED => SourceStatus::refused(format!(
                 "Kubernetes' API at {api} does not accept the token (401).{text} Apply {COMPONENT}, which mounts one; outside a \
                  cluster use kubectl proxy or --discovery-token-file."
             )),
-            StatusCode::FORBIDDEN => Failed::refused(format!(
+            StatusCode::FORBIDDEN => SourceStatus::refused(format!(
                 "Radixscope may not {verb} {name} of {group} in the namespace {namespace} (403).{text} Apply {COMPONENT}: its \
                  role allows get, list and watch."
             )),
-            StatusCode::NOT_FOUND if name == WORKERS.name => Failed::refused(format!(
+            StatusCode::NOT_FOUND if name == WORKERS.name => SourceStatus::refused(format!(
                 "Kubernetes has no resource {name} of {group}/{version} (404): Dynamo's CRDs are not installed, or are of another \
                  version. If Dynamo uses another discovery backend (DYN_DISCOVERY_BACKEND), name that with --discovery, as \
                  etcd://HOST:2379."
             )),
-            _ => Failed::connecting(format!("Kubernetes' API at {api} answers {code}.{text}")),
+            _ => SourceStatus::connecting(format!("Kubernetes' API at {api} answers {code}.{text}")),
         }
     }
 }

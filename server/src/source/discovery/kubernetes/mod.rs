@@ -17,7 +17,7 @@ use super::http::{NoResponse, Parts};
 use super::{FIRST_WAIT, Follower, Stop};
 use crate::config::{Discovery, InvalidOption, KubernetesAt};
 use crate::hub::HubEnded;
-use crate::source::Failed;
+use crate::source::SourceStatus;
 use client::{Client, Resource, SLICES, WATCH_S, WORKERS};
 use registry::{Registry, ResourceKind};
 
@@ -64,7 +64,7 @@ impl Kubernetes {
     }
 
     /// Reports what is there, and what changes, until the connection fails.
-    pub(super) async fn follow(&mut self, to: &mut Follower<'_>) -> Result<Failed, HubEnded> {
+    pub(super) async fn follow(&mut self, to: &mut Follower<'_>) -> Result<SourceStatus, HubEnded> {
         loop {
             let versions = match self.read_all(to).await {
                 Ok(versions) => versions,
@@ -261,7 +261,7 @@ fn resource(kind: ResourceKind) -> Resource {
 enum Ended {
     /// The version to watch from is no longer kept.
     ReadAgain,
-    Failed(Failed),
+    Failed(SourceStatus),
 }
 
 /// A watch of one kind of objects. The API server ends it after a while; then it goes on from where it was.
