@@ -12,6 +12,9 @@ use super::owners::{OwnerSet, OwnerSets, SetId};
 use super::{NodeId, table_hash};
 use radixscope_model::id::{BlockHash, Slot};
 
+/// Entries that the table has room for once there are any: it would be filled anew nine times until then.
+const FIRST_ENTRIES: usize = 3_584;
+
 #[derive(Clone, Default)]
 pub(super) struct BlockIndex {
     hasher: DefaultHashBuilder,
@@ -34,6 +37,15 @@ pub(super) struct NameKey {
 }
 
 impl BlockIndex {
+    /// Makes room for the first entries. Called before new nodes are entered.
+    #[inline]
+    pub(super) fn make_first_room(&mut self) {
+        if self.table.capacity() == 0 {
+            // There is no entry yet that would have to be hashed.
+            self.table.reserve(FIRST_ENTRIES, |_| 0);
+        }
+    }
+
     /// Where to look for `hash`; for [`BlockIndex::find`] and [`BlockIndex::enter`].
     #[inline]
     pub(super) fn key(&self, hash: u64) -> NameKey {

@@ -279,6 +279,7 @@ impl Tree {
         touched: u32,
         outcome: &mut StoreOutcome,
     ) -> (NodeId, &'b [Block]) {
+        self.index.make_first_room();
         let own = self.sets.toggled(SetId::EMPTY, worker);
         let is_unattached = self.arena[above].is_unattached();
         let (mut last, mut above_tokens) = (above, self.above(above));
