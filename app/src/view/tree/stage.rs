@@ -53,11 +53,12 @@ struct Stage {
     of: Option<DrawnTree>,
     brush: Brush,
     /// When the texts around the picture were last updated.
-    said_ms: f64,
+    described_ms: f64,
 }
 
-/// Texts follow the camera at this pace: each change of them is a layout of the page.
-const WORDS_EVERY_MS: f64 = 80.0;
+/// While the camera moves, texts and attributes follow it at this pace: each change of them makes the browser compute styles and
+/// layout anew.
+const TEXTS_EVERY_MS: f64 = 250.0;
 
 /// The picture.
 #[component]
@@ -83,7 +84,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
             made: None,
             of: None,
             brush: Brush::default(),
-            said_ms: f64::NEG_INFINITY,
+            described_ms: f64::NEG_INFINITY,
         }));
         resize::observe(&frame, move || tree.redraw_soon());
     });
@@ -163,6 +164,7 @@ fn draw(
                 tree.camera.try_update_value(|camera| camera.step(cluster.tree(), forest, now_ms(), still));
             let Some((region, goes_on)) = moved else { return };
             let Some(view) = stage.view(region) else { return };
+            let is_moving = stage.made.as_ref().is_some_and(|made| made.region != region);
             let seen = (cluster, forest);
             let scrolled = tree.scrolled.get();
             let how = stage.brush.how(tree.store, seen, (choice, picked, dark), &stage.surface, scrolled);
@@ -171,11 +173,10 @@ fn draw(
             stage.surface.put(&stage.pixels);
             let fades = stage.brush.fade(&how, &stage.surface, forest, &view, &stage.palette, goes_on);
             stage.annotate(tree, seen, &view, &how);
-            mark(tree, region, frame);
-            let is_time = now_ms() - stage.said_ms >= WORDS_EVERY_MS;
-            if is_time {
-                stage.said_ms = now_ms();
-                say(tree, cluster, forest, region);
+            if !is_moving || now_ms() - stage.described_ms >= TEXTS_EVERY_MS {
+                stage.described_ms = now_ms();
+                mark(tree, region, frame);
+                describe(tree, cluster, forest, region);
             } else {
                 tree.redraw_in_a_step();
             }
@@ -294,8 +295,8 @@ impl Stage {
     }
 }
 
-/// Tells the panel's other parts what the camera shows: path and window, as text.
-fn say(tree: TreeView, cluster: &ViewContext<'_>, forest: &Forest, region: Region) {
+/// Gives the panel's other parts what the camera shows: path and window, as text.
+fn describe(tree: TreeView, cluster: &ViewContext<'_>, forest: &Forest, region: Region) {
     let mirror = cluster.tree();
     let goal = tree.camera.with_value(|camera| camera.goal());
     let boxes = match goal {
@@ -317,7 +318,7 @@ fn say(tree: TreeView, cluster: &ViewContext<'_>, forest: &Forest, region: Regio
     set_if_new(tree.showing, super::speech::showing(region, forest, cluster.block_tokens()));
 }
 
-/// Says on the element what the camera shows, for whoever reads it from outside.
+/// Writes on the element what the camera shows, for whoever reads it from outside.
 fn mark(tree: TreeView, region: Region, frame: &HtmlElement) {
     let set = |name: &str, value: &str| {
         if frame.get_attribute(name).as_deref() != Some(value) {
