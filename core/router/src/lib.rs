@@ -13,6 +13,7 @@ pub mod explain;
 pub mod hash;
 pub mod numbers;
 pub mod pick;
+pub mod policy_file;
 pub mod score;
 pub mod settings;
 mod text;

@@ -35,9 +35,9 @@ pub struct NumberDoc {
     pub name: &'static str,
     /// Its symbol in the formulas.
     pub symbol: &'static str,
-    /// Environment variable of the frontend.
+    /// Environment variable of the frontend, up to 1.5; from 1.6 it is a parameter of [`super::policy_file`].
     pub variable: &'static str,
-    /// Command-line flag of the frontend, where the reference names one.
+    /// Command-line flag of the frontend up to 1.5, where the reference names one.
     pub flag: Option<&'static str>,
     /// Dynamo's default.
     pub default: f64,
@@ -50,11 +50,6 @@ pub struct NumberDoc {
 }
 
 impl NumberDoc {
-    /// Flag of the frontend, or its environment variable where the reference names no flag.
-    pub fn option(&self) -> &'static str {
-        self.flag.unwrap_or(self.variable)
-    }
-
     /// # Errors
     /// Dynamo would refuse the value.
     pub fn check(&self, value: f64) -> Result<(), RefusedNumber> {

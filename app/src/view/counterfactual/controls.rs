@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_insight::counterfactual::DecisionRange;
+use radixscope_router::numbers::{OVERLAP_SCORE_CREDIT, TEMPERATURE};
 use radixscope_router::{Formula, RouterOverrides, RouterSettings};
 
 use super::run::RunRequest;
@@ -150,13 +151,16 @@ pub(super) fn Controls(
                     {radio("cf-router", "cf-round-robin", turns.into(), set(turns, true), "Round-robin")}
                 </fieldset>
                 <Number id="cf-weight" value=inputs.weight disabled=turns label=Memo::new(move |_| factor().name.to_owned())
-                    title=Memo::new(move |_| format!("{}: factor of the prompt blocks still to compute", factor().option()))/>
+                    title=Memo::new(move |_| format!("{}: factor of the prompt blocks still to compute", factor().option_text(formula.get())))/>
                 <Number id="cf-temperature" value=inputs.temperature disabled=turns label="router_temperature".to_owned()
-                    title="--router-temperature, DYN_ROUTER_TEMPERATURE: 0 takes the lowest cost, more draws".to_owned()/>
+                    title=Memo::new(move |_| format!("{}: 0 takes the lowest cost, more draws", TEMPERATURE.option_text(formula.get())))/>
                 <Number id="cf-credit" value=inputs.credit disabled=no_credit label="overlap_score_credit".to_owned()
                     title=Memo::new(move |_| match formula.get() {
                         Formula::A => "Dynamo 0.8 to 1.1 has no overlap score credit".to_owned(),
-                        _ => "DYN_ROUTER_KV_OVERLAP_SCORE_CREDIT: credit of a prompt block cached on the worker".to_owned(),
+                        formula => {
+                            let option = OVERLAP_SCORE_CREDIT.option_text(formula);
+                            format!("{option}: credit of a prompt block cached on the worker")
+                        }
                     })/>
             </div>
             <div class="cf-line">

@@ -186,7 +186,7 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, choose: Callback<(f64, f64)>) ->
             </td>
         }
     };
-    let option = grid.with_value(|g| g.recorded.prefill_factor_number().option());
+    let option = grid.with_value(|g| g.recorded.prefill_factor_number().option(g.recorded.formula));
     let head = grid.with_value(|g| {
         g.temperatures
             .iter()
@@ -216,7 +216,7 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, choose: Callback<(f64, f64)>) ->
         };
         let set = grid.with_value(|g| {
             let settings = advice.settings(g)?;
-            Some(options_to_set(&settings, &g.recorded).join(" "))
+            Some(options_to_set(&settings, &g.recorded).join("\n"))
         });
         let set = set.filter(|set| !set.is_empty()).map(|set| {
             let text = set.clone();

@@ -72,10 +72,7 @@ pub(super) fn Settings(store: Store, asking: QueryState, fault: Memo<Option<Inpu
                         });
                     }
                 };
-                let help = match number.flag {
-                    Some(flag) => format!("{}. {} or {flag}", number.meaning, number.variable),
-                    None => format!("{}. {}", number.meaning, number.variable),
-                };
+                let help = format!("{}. {}", number.meaning, number.option_text(formula));
                 let most = slider_most(number.name, number.most);
                 let id = format!("set-{}", number.name);
                 view! {

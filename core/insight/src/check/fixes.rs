@@ -1,6 +1,8 @@
 //! Settings to propose. `fixes.csv` lists those of each rule by engine and version; those of memory are the capacity
 //! calculator's. Which of the router's apply follows from the formula that its decisions show.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use csv::StringRecord;
@@ -9,12 +11,14 @@ use super::rules::memory_full;
 use super::{Finding, View};
 use crate::capacity::RemedyKind;
 use radixscope_model::record::Engine;
-use radixscope_router::{Formula, RouterSettings};
+use radixscope_router::{Formula, Role, RouterSettings, policy_file};
 
 /// Prompts are computed in steps no smaller than this, tokens: below it, steps cost more than decode gains.
 const LEAST_STEP_TOKENS: u64 = 2_048;
 /// The weight of cached blocks is not lowered below this: less ignores what is cached.
 const LEAST_WEIGHT: f64 = 0.1;
+/// Latest decisions that show which versions of routers run.
+const FORMULAS_OF: usize = 1_000;
 
 /// A row of the table.
 struct FixRow {
@@ -22,6 +26,7 @@ struct FixRow {
     rule: String,
     engine: Option<Engine>,
     text: String,
+    /// `policy:NAME`: a parameter in the file of `--router-policy-config`.
     setting: String,
     /// A name in braces stands for a value that depends on the case.
     value: String,
@@ -33,6 +38,14 @@ impl FixRow {
         let engine = Engine::ALL.into_iter().find(|engine| engine.as_str() == column(1));
         let [rule, text, setting, value] = [0, 2, 3, 4].map(column);
         Self { rule, engine, text, setting, value }
+    }
+
+    /// The setting as it is copied, before its value.
+    fn setting(&self, role: Role) -> Cow<'_, str> {
+        match self.setting.strip_prefix("policy:") {
+            Some(name) => policy_file::file_up_to(name, role).into(),
+            None => self.setting.as_str().into(),
+        }
     }
 
     /// Its value; `None`: it depends on what is not known.
@@ -62,7 +75,13 @@ pub(super) trait Fixes: Sized {
 
     /// Adds the rows of a rule, with the values that stand for names in braces.
     #[must_use]
-    fn fixes_with(self, rule: &str, values: &[(&str, &str)]) -> Self;
+    fn fixes_with(self, rule: &str, values: &[(&str, &str)]) -> Self {
+        self.fixes_of_router(rule, values, Role::Aggregated)
+    }
+
+    /// The same, where a row is about the router of a pool with this role.
+    #[must_use]
+    fn fixes_of_router(self, rule: &str, values: &[(&str, &str)], role: Role) -> Self;
 
     /// Adds the settings of a remedy of memory, engine by engine. `number` stands where the setting takes one that depends
     /// on the case.
@@ -77,16 +96,17 @@ pub(super) trait Fixes: Sized {
     #[must_use]
     fn smaller_steps(self, view: &View<'_>) -> Self;
 
-    /// Proposes to let load count for more against overlap, in the router's version as far as it is known.
+    /// Proposes to let load count for more against overlap, as routers of the versions that run take it; of all versions where
+    /// none is known.
     #[must_use]
     fn spread_out(self, view: &View<'_>) -> Self;
 }
 
 impl Fixes for Finding {
-    fn fixes_with(mut self, rule: &str, values: &[(&str, &str)]) -> Self {
+    fn fixes_of_router(mut self, rule: &str, values: &[(&str, &str)], role: Role) -> Self {
         for row in TABLE.iter().filter(|row| row.rule == rule) {
             self = match row.value(values) {
-                Some(value) => self.fix_of(row.engine, row.text.as_str(), row.setting.as_str(), value),
+                Some(value) => self.fix_of(row.engine, row.text.as_str(), row.setting(role), value),
                 None => self.fix_of(row.engine, format!("{}: {}", row.text, quoted(&row.setting)), "", ""),
             };
         }
@@ -128,19 +148,30 @@ impl Fixes for Finding {
 
     fn spread_out(mut self, view: &View<'_>) -> Self {
         let latest = || view.cluster.decisions().newest_first().map(|decided| &decided.decision);
-        let formula = latest().find_map(|decision| decision.formula);
+        let formulas: BTreeSet<Formula> =
+            latest().take(FORMULAS_OF).filter_map(|decision| decision.formula).collect();
         let weight = latest().find_map(RouterSettings::of_decision).map_or(1.0, |set| set.prefill_factor());
         let half = (weight / 2.0 * 100.0).round() / 100.0;
-        let may_be = |is: fn(Formula) -> bool| formula.is_none_or(is);
+        let may_be = |of: &[Formula]| formulas.is_empty() || of.iter().any(|f| formulas.contains(f));
+        let prefills = |pool| matches!(view.cluster.role(pool), Some((Role::Prefill, _)));
+        let role = match view.cluster.pools_in_use().into_iter().any(prefills) {
+            true => Role::Prefill,
+            false => Role::Aggregated,
+        };
+        use Formula::{A, B, C, D, E};
         for (rule, applies) in [
-            ("router/weight", may_be(|f| f == Formula::A) && half >= LEAST_WEIGHT),
-            ("router/credit", may_be(|f| f != Formula::A)),
-            ("router/decay", may_be(|f| !matches!(f, Formula::A | Formula::B))),
-            ("router/requests", may_be(|f| matches!(f, Formula::D | Formula::E))),
-            ("router/temperature", true),
+            ("router/weight", may_be(&[A]) && half >= LEAST_WEIGHT),
+            ("router/credit", may_be(&[B, C, D])),
+            ("router/decay", may_be(&[C, D])),
+            ("router/requests", may_be(&[D])),
+            ("router/temperature", may_be(&[A, B, C, D])),
+            ("router/credit/file", may_be(&[E])),
+            ("router/decay/file", may_be(&[E])),
+            ("router/requests/file", may_be(&[E])),
+            ("router/temperature/file", may_be(&[E])),
         ] {
             if applies {
-                self = self.fixes_with(rule, &[("half", &half.to_string())]);
+                self = self.fixes_of_router(rule, &[("half", &half.to_string())], role);
             }
         }
         self

@@ -5,7 +5,8 @@ use super::fixed_state::{Expected, Interval};
 use super::report::{About, OfflineReplayReport, SweepReport};
 use radixscope_model::number_format::count;
 use radixscope_router::RouterSettings;
-use radixscope_router::numbers::{NumberDoc, TEMPERATURE};
+use radixscope_router::numbers::TEMPERATURE;
+use radixscope_router::policy_file::to_set;
 
 /// What an offline replay leaves aside, as whole sentences.
 pub const FIXED_STATE_LIMITS: [&str; 4] = [
@@ -66,7 +67,7 @@ pub fn present_setting(report: &SweepReport) -> Option<String> {
     let grid = report.grid.as_ref()?;
     let recorded = grid.recorded;
     let weight = recorded.prefill_factor();
-    let name = recorded.prefill_factor_number().option();
+    let name = recorded.prefill_factor_number().option(recorded.formula);
     let at = grid.prefill_factors.iter().position(|&factor| factor == weight)?;
     let cold = grid.temperatures.iter().position(|&temperature| temperature == 0.0)?;
     let outcome = grid.outcome(at, cold)?;
@@ -145,18 +146,14 @@ pub fn expected_to_text(expected: &Expected) -> Option<String> {
     ))
 }
 
-/// What is to be set for `settings` where `recorded` runs: flag and value, or the variable where the version has no flag.
+/// What is to be set for `settings` where `recorded` runs, each to be copied as it stands: flags and variables, from 1.6 a file.
 pub fn options_to_set(settings: &RouterSettings, recorded: &RouterSettings) -> Vec<String> {
-    let option = |number: NumberDoc, value: f64| match number.flag {
-        Some(flag) => format!("{flag} {value}"),
-        None => format!("{}={value}", number.variable),
-    };
     let mut set = Vec::new();
     if settings.prefill_factor() != recorded.prefill_factor() {
-        set.push(option(settings.prefill_factor_number(), settings.prefill_factor()));
+        set.push((settings.prefill_factor_number(), settings.prefill_factor()));
     }
     if settings.router_temperature != recorded.router_temperature {
-        set.push(option(TEMPERATURE, settings.router_temperature));
+        set.push((TEMPERATURE, settings.router_temperature));
     }
-    set
+    to_set(&set, recorded.formula, recorded.role)
 }
