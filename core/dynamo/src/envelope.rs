@@ -63,10 +63,17 @@ impl<'a> Body<'a> {
 /// Neither JSON nor a whole envelope.
 #[inline]
 pub fn open(bytes: &[u8]) -> Result<Body<'_>, DecodeError> {
-    match read_plain(&mut MsgPack::new(bytes)) {
+    match open_plain(bytes) {
         Some(envelope) => Ok(Body::Enveloped(envelope)),
         None => open_any(bytes),
     }
+}
+
+/// Opens the envelope of a message that is exactly as Dynamo writes it: no field is looked for. A short cut of [`open`] for what
+/// comes often; use it where it is, because moving it costs a tenth of reading it. `None`: [`open`] says what it is.
+#[inline]
+pub fn open_plain(bytes: &[u8]) -> Option<Envelope<'_>> {
+    read_plain(&mut MsgPack::new(bytes))
 }
 
 fn open_any(bytes: &[u8]) -> Result<Body<'_>, DecodeError> {
@@ -105,7 +112,7 @@ fn plain_identity(wire: &mut MsgPack<'_>) -> Option<(u64, u64)> {
     Some((publisher_id, wire.plain_u64()?))
 }
 
-/// The envelope exactly as Dynamo writes it: no field is looked for. Only a short cut.
+/// See [`open_plain`].
 #[inline]
 fn read_plain<'a>(wire: &mut MsgPack<'a>) -> Option<Envelope<'a>> {
     let (publisher_id, sequence) = plain_identity(wire)?;

@@ -38,7 +38,7 @@ use std::sync::Arc;
 
 use radixscope_dynamo::DecodeError;
 use radixscope_dynamo::active_sequence::{self, ActiveSequence};
-use radixscope_dynamo::envelope::{self, Body, Envelope};
+use radixscope_dynamo::envelope::{self, Envelope, Format};
 use radixscope_dynamo::error::{Faults, Reason};
 use radixscope_dynamo::hit_rate::HitRate;
 use radixscope_dynamo::kv_event::{KvData, KvEvent, KvEvents, ResidencyDomain, StorageTier};
@@ -353,7 +353,7 @@ impl Ingest {
         let body = envelope::open(message)?;
         let (payload, format) = body.payload();
         let real = self.real_name(subject);
-        let context = Context::published(received, subject, real.as_deref(), &body);
+        let context = Context::published(received, subject, real.as_deref(), body.envelope());
         // Decode, follow the publisher's count whatever came of it, then take what was understood.
         match subject.topic {
             Topic::KvHitRate => {
@@ -395,10 +395,18 @@ impl Ingest {
         out: &mut S,
     ) -> Result<(), Faults> {
         within_bounds(message)?;
-        let body = envelope::open(message)?;
-        let (payload, format) = body.payload();
+        let plain = envelope::open_plain(message);
+        let other;
+        let (envelope, payload, format) = match &plain {
+            Some(envelope) => (Some(envelope), envelope.payload, Format::MsgPack),
+            None => {
+                other = envelope::open(message)?;
+                let (payload, format) = other.payload();
+                (other.envelope(), payload, format)
+            }
+        };
         let real = self.real_name(subject);
-        let context = Context::published(received, subject, real.as_deref(), &body);
+        let context = Context::published(received, subject, real.as_deref(), envelope);
         // The scratch leaves `self` while records borrow from it.
         let mut kv = self.kv.take().unwrap_or_default();
         let understood = kv.decode(payload, format);
@@ -852,7 +860,7 @@ impl<'a> Context<'a> {
         received: &'a Received,
         subject: &'a Arc<Subject>,
         real: Option<&'a str>,
-        body: &'a Body<'a>,
+        envelope: Option<&'a Envelope<'a>>,
     ) -> Self {
         let transport = subject.transport;
         Self {
@@ -863,7 +871,7 @@ impl<'a> Context<'a> {
             component: &subject.component,
             is_slug: transport == Transport::JetStream && real.is_none(),
             transport,
-            envelope: body.envelope(),
+            envelope,
         }
     }
 

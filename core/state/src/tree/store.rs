@@ -162,6 +162,11 @@ impl Tree {
 
     /// `worker` dropped the blocks that it calls so. Gives how many of them it did not hold.
     pub fn remove_all(&mut self, worker: Slot, hashes: &[BlockHash]) -> usize {
+        // As where engine and router cut prompts into blocks of different sizes: every block stored is refused, and every removal
+        // comes for nothing.
+        if self.holdings(worker).is_empty() {
+            return hashes.len();
+        }
         let (mut moves, mut unknown) = (Moves::new(worker), 0);
         for &BlockHash(hash) in hashes {
             let was_held = match self.index.has_no_variants() && self.duplicate_hashes.is_empty() {
