@@ -187,7 +187,8 @@ fn quoted(setting: &str) -> String {
 mod tests {
     use super::*;
     use crate::check::tests::stage::{Process, Stage};
-    use radixscope_model::record::Severity;
+    use radixscope_model::id::{DecisionId, WorkerIx};
+    use radixscope_model::record::{Decision, DecisionSource, Record, Severity};
 
     #[test]
     fn every_row_of_the_table_is_read() {
@@ -226,6 +227,59 @@ mod tests {
             (&*known.setting, &*known.value, known.engine),
             ("--block-size", "64", Some(Engine::Vllm))
         );
+    }
+
+    /// What is proposed beside decisions with these formulas: the settings, those of the file by the parameter's name.
+    fn proposed_beside(formulas: &[Formula]) -> Vec<String> {
+        let mut stage = Stage::new(1);
+        for (id, &formula) in (1..).zip(formulas) {
+            let mut decision = Decision::new(DecisionId(id), WorkerIx(0), DecisionSource::Log);
+            decision.formula = Some(formula);
+            stage.record(Record::Decision(Box::new(decision)));
+        }
+        let found = stage.view(|view| Finding::new(Severity::Info, "", "").spread_out(view));
+        let short = |setting: &str| match setting.lines().last() {
+            Some(parameter) if setting.contains("worker_selection:") => parameter.trim().to_owned(),
+            _ => setting.to_owned(),
+        };
+        found.fix.iter().map(|fix| short(&fix.setting)).collect()
+    }
+
+    #[test]
+    fn weights_are_proposed_as_the_versions_that_run_take_them() {
+        const CREDIT: &str = "DYN_ROUTER_KV_OVERLAP_SCORE_CREDIT";
+        const DECAY: &str = "DYN_ROUTER_KV_OVERLAP_SCORE_CREDIT_DECAY";
+        const REQUESTS: &str = "DYN_ROUTER_DECODE_ACTIVE_REQUEST_WEIGHT";
+        const TEMPERATURE: &str = "--router-temperature";
+        const FILE: [&str; 4] = [
+            "overlap_score_credit:",
+            "overlap_score_credit_decay:",
+            "decode_active_request_weight:",
+            "router_temperature:",
+        ];
+        let by_weight = ["--kv-overlap-score-weight", TEMPERATURE];
+        for (version, expected) in [
+            ("0.8.1", &by_weight as &[&str]),
+            ("0.9.1", &by_weight),
+            ("1.0.2", &by_weight),
+            ("1.1.1", &by_weight),
+            ("1.2.1", &[CREDIT, TEMPERATURE]),
+            ("1.3.1", &[CREDIT, DECAY, TEMPERATURE]),
+            ("1.4.2", &[CREDIT, DECAY, REQUESTS, TEMPERATURE]),
+            ("1.5.1", &[CREDIT, DECAY, REQUESTS, TEMPERATURE]),
+            ("1.6.1", &FILE),
+            ("1.7.0.dev20261026", &FILE),
+        ] {
+            let formula = Formula::of_version(version).unwrap();
+            assert_eq!(proposed_beside(&[formula]), expected, "{version}");
+        }
+        let of_both = proposed_beside(&[Formula::D, Formula::E]);
+        assert_eq!(
+            of_both,
+            [&[CREDIT, DECAY, REQUESTS, TEMPERATURE], FILE.as_slice()].concat(),
+            "a mixed fleet"
+        );
+        assert_eq!(proposed_beside(&[]).len(), 9, "no version is known");
     }
 
     #[test]
