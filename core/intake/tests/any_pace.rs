@@ -19,9 +19,9 @@ use radixscope_model::id::{Millis, SourceIx};
 use radixscope_model::record::SourceKind;
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 
-/// Recordings whose costs depend on the pace still, and why: blocks in host memory are compared as they are when costs are computed,
-/// and workers that come and go are among the candidates or not by when they were first named.
-const WITHOUT_COSTS: [&str; 2] = ["1.6.1-host", "1.6.1-scale"];
+/// Recordings whose costs depend on the pace still, and why: workers that come and go are among the candidates or not by when
+/// they were first named, and what names them in discovery has no time.
+const WITHOUT_COSTS: [&str; 1] = ["1.6.1-scale"];
 /// Orders tried of each pace in the slow tier.
 const ORDERS: u64 = 3;
 /// How late messages and lines may be.

@@ -1,4 +1,4 @@
-//! What changed in the tree during the last seconds, so that it can be known as it was at a decision's time.
+//! What changed in the trees of all tiers during the last seconds, so that it can be known as it was at a decision's time.
 //!
 //! A look at records before they are folded: the tree must still know what is removed. Only what really changes a
 //! worker's holdings is kept. Nothing is kept before somebody tells prompts: everybody else pays one comparison per
@@ -6,9 +6,9 @@
 
 use std::collections::VecDeque;
 
-use radixscope_model::id::{BlockHash, Millis, TokensHash, WorkerIx};
+use radixscope_model::id::{BlockHash, Millis, Slot, TokensHash, WorkerIx};
 use radixscope_model::micros::Micros;
-use radixscope_model::record::Record;
+use radixscope_model::record::{Block, Record, Tier};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::per_worker::PerWorker;
 use radixscope_state::requests::KEPT_MS;
@@ -25,6 +25,8 @@ pub(super) struct Change {
     /// Latest time of this change and all before it: publishers' clocks differ a little, this only rises.
     latest: Micros,
     pub(super) worker: WorkerIx,
+    /// Where below its device; `None`: on its device.
+    pub(super) tier: Option<Tier>,
     /// Whether the worker held the block before.
     pub(super) was_held: bool,
     /// Block before it, as the worker calls it; `None`: it begins a prompt.
@@ -125,19 +127,19 @@ impl TreeChanges {
                     return;
                 }
                 let (tree, slot) = (cluster.tree_of(*worker), worker.slot());
-                let mut above = parent.map_or(Some(NodeId::ROOT), |hash| tree.find(slot, hash));
-                let mut parent = *parent;
-                for block in blocks.iter() {
-                    above = above.and_then(|above| tree.child(above, block.tokens_hash));
-                    if !above.is_some_and(|node| tree.owners(node).contains(slot)) {
-                        // A name is of one block: held elsewhere, it moves.
-                        self.removed(at, *worker, block.block_hash, tree);
-                        let (block, tokens) = (block.block_hash, block.tokens_hash);
-                        self.push(at, *worker, false, parent, block, tokens);
-                    }
-                    parent = Some(block.block_hash);
+                let above = parent.map_or(Some(NodeId::ROOT), |hash| tree.find(slot, hash));
+                self.stored(at, (*worker, None), tree, (*parent, above), blocks);
+            }
+            Record::TierStored { worker, tier, parent, blocks } => {
+                self.latest = self.latest.max(at);
+                if !self.is_kept() {
+                    return;
                 }
-                self.forget_old();
+                let pool = cluster.pool_of(*worker).unwrap_or_default();
+                let (device, tree) = (cluster.tree(pool), cluster.tier_tree(pool, *tier));
+                let above =
+                    parent.map_or(Some(NodeId::ROOT), |hash| below(device, tree, worker.slot(), hash));
+                self.stored(at, (*worker, Some(*tier)), tree, (*parent, above), blocks);
             }
             Record::Removed { worker, hashes } => {
                 self.latest = self.latest.max(at);
@@ -145,7 +147,18 @@ impl TreeChanges {
                     return;
                 }
                 for &hash in hashes.iter() {
-                    self.removed(at, *worker, hash, cluster.tree_of(*worker));
+                    self.removed(at, (*worker, None), hash, cluster.tree_of(*worker));
+                }
+                self.forget_old();
+            }
+            Record::TierRemoved { worker, tier, hashes } => {
+                self.latest = self.latest.max(at);
+                if !self.is_kept() {
+                    return;
+                }
+                let tree = cluster.tier_tree(cluster.pool_of(*worker).unwrap_or_default(), *tier);
+                for &hash in hashes.iter() {
+                    self.removed(at, (*worker, Some(*tier)), hash, tree);
                 }
                 self.forget_old();
             }
@@ -157,6 +170,7 @@ impl TreeChanges {
             }
             // What it held before was not what the tree showed.
             Record::Cleared { worker, .. }
+            | Record::TierCleared { worker, .. }
             | Record::Left { worker, .. }
             | Record::TreeDumpBegan { worker }
             | Record::TreeDumpStored { worker, .. }
@@ -176,7 +190,35 @@ impl TreeChanges {
         self.ring.range(first..).filter(move |change| change.at > at)
     }
 
-    fn removed(&mut self, at: Micros, worker: WorkerIx, block: BlockHash, tree: &Tree) {
+    /// A worker stores blocks below `above`, which it calls `parent`, in a tier whose tree is `tree`.
+    fn stored(
+        &mut self,
+        at: Micros,
+        (worker, tier): (WorkerIx, Option<Tier>),
+        tree: &Tree,
+        (mut parent, mut above): (Option<BlockHash>, Option<NodeId>),
+        blocks: &[Block],
+    ) {
+        let slot = worker.slot();
+        for block in blocks {
+            above = above.and_then(|above| tree.child(above, block.tokens_hash));
+            if !above.is_some_and(|node| tree.owners(node).contains(slot)) {
+                // A name is of one block: held elsewhere, it moves.
+                self.removed(at, (worker, tier), block.block_hash, tree);
+                self.push(at, (worker, tier), false, parent, block.block_hash, block.tokens_hash);
+            }
+            parent = Some(block.block_hash);
+        }
+        self.forget_old();
+    }
+
+    fn removed(
+        &mut self,
+        at: Micros,
+        (worker, tier): (WorkerIx, Option<Tier>),
+        block: BlockHash,
+        tree: &Tree,
+    ) {
         let slot = worker.slot();
         let Some(node) = tree.find(slot, block) else { return };
         let parent = match tree.parent(node) {
@@ -186,13 +228,13 @@ impl TreeChanges {
             Some(above) if tree.owners(above).contains(slot) => Some(tree.block_hash_by(above, slot)),
             Some(above) => Some(tree.block_hash(above)),
         };
-        self.push(at, worker, true, parent, block, tree.tokens_hash(node));
+        self.push(at, (worker, tier), true, parent, block, tree.tokens_hash(node));
     }
 
     fn push(
         &mut self,
         at: Micros,
-        worker: WorkerIx,
+        (worker, tier): (WorkerIx, Option<Tier>),
         was_held: bool,
         parent: Option<BlockHash>,
         block: BlockHash,
@@ -203,7 +245,7 @@ impl TreeChanges {
         }
         let latest = self.latest;
         self.count += 1;
-        self.ring.push_back(Change { at, latest, worker, was_held, parent, block, tokens });
+        self.ring.push_back(Change { at, latest, worker, tier, was_held, parent, block, tokens });
     }
 
     fn unknown_before(&mut self, worker: WorkerIx, at: Micros) {
@@ -238,6 +280,21 @@ impl TreeChanges {
             self.known_since = self.known_since.max(change.at);
         }
     }
+}
+
+/// The block that a worker calls so in the tree of a lower tier, where it may only lead to others: the worker holds it on its device.
+fn below(device: &Tree, tree: &Tree, worker: Slot, name: BlockHash) -> Option<NodeId> {
+    if let Some(node) = tree.find(worker, name) {
+        return Some(node);
+    }
+    let path = std::iter::successors(device.find(worker, name), |&node| device.parent(node));
+    let tokens: Vec<TokensHash> =
+        path.take_while(|&node| node != NodeId::ROOT).map(|node| device.tokens_hash(node)).collect();
+    tokens
+        .iter()
+        .rev()
+        .try_fold(NodeId::ROOT, |at, &tokens| tree.child(at, tokens))
+        .filter(|_| !tokens.is_empty())
 }
 
 #[cfg(test)]

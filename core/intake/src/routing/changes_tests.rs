@@ -1,9 +1,12 @@
 //! What the ring of changes and the past tree know, one change at a time.
 
+use std::borrow::Cow;
+
 use super::super::past::Past;
 use super::*;
 use radixscope_model::id::{Millis, PoolIx, Seq, Slot, SourceIx, Worker};
-use radixscope_model::record::{Block, DepartureCause, Entry, SourceKind};
+use radixscope_model::record::{Block, DepartureCause, Entry, SourceKind, Tier};
+use radixscope_state::cluster::TierPaths;
 use radixscope_state::requests::Prompt;
 use radixscope_state::tree::OverlapRule;
 
@@ -177,7 +180,7 @@ fn the_past_is_bounded_in_time_and_number_and_says_how_far_it_reaches() {
     assert_eq!((scene.changes.ring.len(), scene.knows(0, 9), scene.knows(0, 10)), (2, false, true));
     for n in 0..=MAX_CHANGES as u64 {
         let at = Micros::of(Millis(30 + KEPT_MS + n / 1_000));
-        scene.changes.push(at, WorkerIx(0), false, None, BlockHash(n), TokensHash(n));
+        scene.changes.push(at, (WorkerIx(0), None), false, None, BlockHash(n), TokensHash(n));
     }
     assert_eq!(scene.changes.ring.len(), MAX_CHANGES);
     assert!(!scene.knows(0, 29 + KEPT_MS));
@@ -305,4 +308,49 @@ proptest::proptest! {
             }
         }
     }
+}
+
+/// What a worker had in host memory beyond `device` blocks on its device.
+fn host_at(scene: &Scenario, worker: u16, device: u32, ms: u64) -> u32 {
+    let mut past = Past::default();
+    let (prompt, pool, at): (Vec<u64>, _, _) = ((1..=7).collect(), PoolIx(0), Micros::of(Millis(ms)));
+    past.load(&scene.cluster, pool, &scene.changes, Prompt::Local(&prompt), Micros::default());
+    past.look_below(&scene.cluster, pool, at);
+    let mut tiers = TierPaths::default();
+    tiers.follow(&scene.cluster, pool, past.prompt());
+    let slot = WorkerIx(worker.into()).slot();
+    let was = |tier, at| past.had_below(tier, slot, at);
+    tiers.beyond_at(&scene.cluster, pool, WorkerIx(worker.into()), device, was).host
+}
+
+#[test]
+fn blocks_in_host_memory_are_known_as_they_were() {
+    let mut scene = Scenario::new();
+    scene.changes.need();
+    scene.stored(10, 0, 1, 3);
+    scene.stored(10, 1, 1, 7);
+    let blocks = |numbers: std::ops::RangeInclusive<u64>| -> Vec<Block> {
+        numbers.map(|n| Block { block_hash: BlockHash(n + 500), tokens_hash: TokensHash(n) }).collect()
+    };
+    let tier = Tier::Host;
+    let stored = |parent: u64, of| Record::TierStored {
+        worker: WorkerIx(0),
+        tier,
+        parent: Some(BlockHash(parent + 500)),
+        blocks: Cow::Owned(of),
+    };
+    // The parent of the first is on the device only, that of the second in host memory.
+    scene.pass(20, stored(3, blocks(4..=5)));
+    scene.pass(30, stored(5, blocks(6..=7)));
+    let hashes = Cow::Owned(vec![BlockHash(506), BlockHash(507)]);
+    scene.pass(40, Record::TierRemoved { worker: WorkerIx(0), tier, hashes });
+    for (ms, expected) in [(10, 0), (20, 2), (30, 4), (35, 4), (40, 2), (50, 2)] {
+        assert_eq!(host_at(&scene, 0, 3, ms), expected, "at {ms} ms");
+        assert_eq!(host_at(&scene, 1, 3, ms), 0, "another worker at {ms} ms");
+    }
+    // What changed below is no change on the devices.
+    assert_eq!(scene.at(OverlapRule::Prefix, 35), (3, 7, 7));
+    scene.pass(60, Record::TierCleared { worker: WorkerIx(0), tier });
+    assert!(scene.knows(0, 60) && !scene.knows(0, 59));
+    assert_eq!(host_at(&scene, 0, 3, 60), 0);
 }

@@ -10,7 +10,7 @@ use super::changes::{Change, TreeChanges};
 use super::paths::path_end;
 use radixscope_model::id::{BlockHash, PoolIx, Slot, TokensHash};
 use radixscope_model::micros::Micros;
-use radixscope_model::record::PathEnd;
+use radixscope_model::record::{PathEnd, Tier};
 use radixscope_router::hash::chain_hash;
 use radixscope_state::cluster::Cluster;
 use radixscope_state::requests::Prompt;
@@ -29,7 +29,7 @@ pub(super) struct Past {
     local: Vec<TokensHash>,
     /// Nodes along the prompt as far as the tree has them now.
     path: Vec<NodeId>,
-    /// Changes of blocks with tokens of the prompt.
+    /// Changes of blocks with tokens of the prompt, in all tiers.
     changes: Vec<Change>,
     tokens: HashSet<TokensHash>,
     /// What any worker called the block after a named one, of blocks that changed.
@@ -41,6 +41,10 @@ pub(super) struct Past {
     holders: Vec<i32>,
     /// Who held which position then and does not now (`true`), or the other way round.
     corrections: Vec<(Slot, u32, bool)>,
+    /// The same for each lower tier.
+    below: [Vec<(Slot, u32, bool)>; Tier::ALL.len()],
+    /// Nodes along the prompt in the tree of a lower tier.
+    path_below: Vec<NodeId>,
 }
 
 impl Past {
@@ -105,7 +109,7 @@ impl Past {
         before.clear();
         names.clear();
         affected.clear();
-        for change in changes.iter().filter(|change| change.at > at) {
+        for change in changes.iter().filter(|change| change.at > at && change.tier.is_none()) {
             let place = (change.worker.slot(), change.parent, change.tokens);
             before.entry(place).or_insert((change.was_held, change.block));
             names.entry((change.parent, change.tokens)).or_insert(change.block);
@@ -145,6 +149,60 @@ impl Past {
             }
         }
         depth as u32
+    }
+
+    /// Whether anything changed along the prompt below the devices.
+    pub(super) fn changed_below(&self) -> bool {
+        self.changes.iter().any(|change| change.tier.is_some())
+    }
+
+    /// Whether a worker had a position of the prompt in a tier at the time of [`Past::look_below`], where that is another than now.
+    pub(super) fn had_below(&self, tier: Tier, worker: Slot, at: usize) -> Option<bool> {
+        let mut all = self.below[tier as usize].iter();
+        all.find(|&&(of, position, _)| of == worker && position as usize == at).map(|&(_, _, held)| held)
+    }
+
+    /// Works out what workers had of the prompt below their devices at a time, for [`Past::had_below`].
+    pub(super) fn look_below(&mut self, cluster: &Cluster, pool: PoolIx, at: Micros) {
+        let Self { local, path_below, changes, names, before, affected, below, .. } = self;
+        for (tier, corrections) in Tier::ALL.into_iter().zip(below) {
+            corrections.clear();
+            before.clear();
+            names.clear();
+            affected.clear();
+            for change in changes.iter().filter(|change| change.at > at) {
+                // Blocks that only lead to those of the tier are called as on the device.
+                names.entry((change.parent, change.tokens)).or_insert(change.block);
+                if change.tier == Some(tier) {
+                    let place = (change.worker.slot(), change.parent, change.tokens);
+                    before.entry(place).or_insert((change.was_held, change.block));
+                    affected.push(change.worker.slot());
+                }
+            }
+            if affected.is_empty() {
+                continue;
+            }
+            affected.sort_unstable();
+            affected.dedup();
+            let (tree, device) = (cluster.tier_tree(pool, tier), cluster.tree(pool));
+            let (mut node, mut above) = (Some(NodeId::ROOT), None);
+            for &tokens in local.iter() {
+                node = node.and_then(|node| device.child(node, tokens));
+                let Some(node) = node else { break };
+                let name = device.block_hash(node);
+                names.entry((above, tokens)).or_insert(name);
+                above = Some(name);
+            }
+            path_below.clear();
+            let mut node = NodeId::ROOT;
+            path_below.extend(local.iter().map_while(|&tokens| {
+                node = tree.child(node, tokens)?;
+                Some(node)
+            }));
+            for &worker in affected.iter() {
+                walk(tree, worker, (local, path_below), (before, names), corrections);
+            }
+        }
     }
 
     /// The last of the first `blocks` blocks that somebody still holds.

@@ -239,10 +239,11 @@ impl Reconstructor {
             }
             held_so = true;
             // Neighbouring times often show the same.
-            if n > 0 && last == self.overlaps {
+            if n > 0 && last == self.overlaps && !self.past.changed_below() {
                 continue;
             }
             last.clone_from(&self.overlaps);
+            self.past.look_below(cluster, cluster.pool_of(choice.report.worker).unwrap_or_default(), state);
             for &(at, chosens) in &loads {
                 if tried == MAX_AGREEING {
                     break;
@@ -304,9 +305,9 @@ impl Reconstructor {
             decode_blocks: past.load.blocks + past.new_blocks,
             active_requests: past.load.requests.into(),
         };
-        // Lower tiers change rarely and late: as they are now.
         let pool = ground.cluster.pool_of(worker).unwrap_or_default();
-        let mut below = self.tiers.beyond(ground.cluster, pool, worker, overlap_blocks);
+        let was = |tier, at| self.past.had_below(tier, worker.slot(), at);
+        let mut below = self.tiers.beyond_at(ground.cluster, pool, worker, overlap_blocks, was);
         let reported = choice.report.lower_tier_blocks.filter(|_| worker == choice.report.worker);
         if let Some(host) = reported.and_then(|reported| u32::try_from(reported).ok())
             && below.disk == 0
@@ -378,7 +379,7 @@ fn tree_size_at(ground: Ground<'_>, worker: WorkerIx, overlap_blocks: u32, at: M
     if overlap_blocks == 0 {
         return 0;
     }
-    let changes = ground.changes.after(at).filter(|change| change.worker == worker);
+    let changes = ground.changes.after(at).filter(|change| change.worker == worker && change.tier.is_none());
     let more: i64 = changes.map(|change| if change.was_held { 1 } else { -1 }).sum();
     ground.cluster.blocks(worker).unwrap_or(0).saturating_add_signed(more)
 }

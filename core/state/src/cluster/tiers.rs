@@ -43,12 +43,26 @@ impl TierPaths {
         worker: WorkerIx,
         device_blocks: u32,
     ) -> TierBlocks {
+        self.beyond_at(cluster, pool, worker, device_blocks, |_, _| None)
+    }
+
+    /// The same at an earlier time: `was` says whether the worker held a position of the prompt in a tier then, where that is
+    /// another than now.
+    pub fn beyond_at(
+        &self,
+        cluster: &Cluster,
+        pool: PoolIx,
+        worker: WorkerIx,
+        device_blocks: u32,
+        was: impl Fn(Tier, usize) -> Option<bool>,
+    ) -> TierBlocks {
         let mut from = device_blocks as usize;
         let Some(slot) = cluster.slot(worker) else { return TierBlocks::default() };
         let [host, disk, external] = [Tier::Host, Tier::Disk, Tier::External].map(|tier| {
             let tree = cluster.tier_tree(pool, tier);
-            let path = self.0[tier as usize].get(from..).unwrap_or_default();
-            let held = path.iter().take_while(|&&node| tree.owners(node).contains(slot)).count();
+            let path = &self.0[tier as usize];
+            let holds_now = |at: usize| path.get(at).is_some_and(|&node| tree.owners(node).contains(slot));
+            let held = (from..).take_while(|&at| was(tier, at).unwrap_or_else(|| holds_now(at))).count();
             from += held;
             held as u32
         });
