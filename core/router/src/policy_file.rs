@@ -18,7 +18,7 @@ const POLICY_TYPE: &str = "dynamo-default-cost-fn";
 const INSTANCE: &str = "weighted";
 
 /// Whether a router with this formula takes its numbers from the file.
-pub const fn takes_file(formula: Formula) -> bool {
+const fn takes_file(formula: Formula) -> bool {
     matches!(formula, Formula::E)
 }
 
@@ -38,7 +38,7 @@ impl NumberDoc {
     }
 
     /// The setting with its value, up to 1.5, as it is copied.
-    pub fn flag_line(&self, value: f64) -> String {
+    fn flag_line(&self, value: f64) -> String {
         match self.flag {
             Some(flag) => format!("{flag} {value}"),
             None => format!("{}={value}", self.variable),
@@ -65,10 +65,10 @@ pub fn file_up_to(name: &str, role: Role) -> String {
 }
 
 /// The whole file with these parameters.
-pub fn file(numbers: &[(NumberDoc, f64)], role: Role) -> String {
+fn file(numbers: &[(NumberDoc, f64)], role: Role) -> String {
     let mut text = file_head(role);
     for (number, value) in numbers {
-        // YAML reads a whole number too, where the router takes a fraction.
+        // With a fraction always, as the router reads it: `2.0`.
         let _ = write!(text, "\n        {}: {value:?}", number.name);
     }
     text

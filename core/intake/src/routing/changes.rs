@@ -138,7 +138,7 @@ impl TreeChanges {
                 let pool = cluster.pool_of(*worker).unwrap_or_default();
                 let (device, tree) = (cluster.tree(pool), cluster.tier_tree(pool, *tier));
                 let above =
-                    parent.map_or(Some(NodeId::ROOT), |hash| below(device, tree, worker.slot(), hash));
+                    parent.map_or(Some(NodeId::ROOT), |hash| node_in_tier(device, tree, worker.slot(), hash));
                 self.stored(at, (*worker, Some(*tier)), tree, (*parent, above), blocks);
             }
             Record::Removed { worker, hashes } => {
@@ -283,7 +283,7 @@ impl TreeChanges {
 }
 
 /// The block that a worker calls so in the tree of a lower tier, where it may only lead to others: the worker holds it on its device.
-fn below(device: &Tree, tree: &Tree, worker: Slot, name: BlockHash) -> Option<NodeId> {
+fn node_in_tier(device: &Tree, tree: &Tree, worker: Slot, name: BlockHash) -> Option<NodeId> {
     if let Some(node) = tree.find(worker, name) {
         return Some(node);
     }

@@ -315,11 +315,11 @@ fn host_at(scene: &Scenario, worker: u16, device: u32, ms: u64) -> u32 {
     let mut past = Past::default();
     let (prompt, pool, at): (Vec<u64>, _, _) = ((1..=7).collect(), PoolIx(0), Micros::of(Millis(ms)));
     past.load(&scene.cluster, pool, &scene.changes, Prompt::Local(&prompt), Micros::default());
-    past.look_below(&scene.cluster, pool, at);
     let mut tiers = TierPaths::default();
     tiers.follow(&scene.cluster, pool, past.prompt());
+    past.load_tiers(&scene.cluster, pool, &tiers, at);
     let slot = WorkerIx(worker.into()).slot();
-    let was = |tier, at| past.had_below(tier, slot, at);
+    let was = |tier, at| past.was_in_tier(tier, slot, at);
     tiers.beyond_at(&scene.cluster, pool, WorkerIx(worker.into()), device, was).host
 }
 

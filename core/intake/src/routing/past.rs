@@ -12,7 +12,7 @@ use radixscope_model::id::{BlockHash, PoolIx, Slot, TokensHash};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{PathEnd, Tier};
 use radixscope_router::hash::chain_hash;
-use radixscope_state::cluster::Cluster;
+use radixscope_state::cluster::{Cluster, TierPaths};
 use radixscope_state::requests::Prompt;
 use radixscope_state::tree::{NodeId, OverlapRule, Tree};
 
@@ -41,10 +41,8 @@ pub(super) struct Past {
     holders: Vec<i32>,
     /// Who held which position then and does not now (`true`), or the other way round.
     corrections: Vec<(Slot, u32, bool)>,
-    /// The same for each lower tier.
-    below: [Vec<(Slot, u32, bool)>; Tier::ALL.len()],
-    /// Nodes along the prompt in the tree of a lower tier.
-    path_below: Vec<NodeId>,
+    /// The same for each lower tier, in order.
+    tier_corrections: [Vec<(Slot, u32, bool)>; Tier::ALL.len()],
 }
 
 impl Past {
@@ -151,22 +149,28 @@ impl Past {
         depth as u32
     }
 
-    /// Whether anything changed along the prompt below the devices.
-    pub(super) fn changed_below(&self) -> bool {
+    /// Whether anything changed along the prompt in the lower tiers.
+    pub(super) fn has_tier_changes(&self) -> bool {
         self.changes.iter().any(|change| change.tier.is_some())
     }
 
-    /// Whether a worker had a position of the prompt in a tier at the time of [`Past::look_below`], where that is another than now.
-    pub(super) fn had_below(&self, tier: Tier, worker: Slot, at: usize) -> Option<bool> {
-        let mut all = self.below[tier as usize].iter();
-        all.find(|&&(of, position, _)| of == worker && position as usize == at).map(|&(_, _, held)| held)
+    /// Whether a worker held a position of the prompt in a tier at the time of [`Past::load_tiers`], where that is another than now.
+    pub(super) fn was_in_tier(&self, tier: Tier, worker: Slot, position: usize) -> Option<bool> {
+        let all = &self.tier_corrections[tier as usize];
+        let found = all.binary_search_by_key(&(worker, position), |&(of, at, _)| (of, at as usize)).ok()?;
+        Some(all[found].2)
     }
 
-    /// Works out what workers had of the prompt below their devices at a time, for [`Past::had_below`].
-    pub(super) fn look_below(&mut self, cluster: &Cluster, pool: PoolIx, at: Micros) {
-        let Self { local, path_below, changes, names, before, affected, below, .. } = self;
-        for (tier, corrections) in Tier::ALL.into_iter().zip(below) {
-            corrections.clear();
+    /// Works out what workers held of the prompt in the lower tiers at a time, for [`Past::was_in_tier`]. `tiers`: the prompt's way
+    /// through their trees now.
+    pub(super) fn load_tiers(&mut self, cluster: &Cluster, pool: PoolIx, tiers: &TierPaths, at: Micros) {
+        self.tier_corrections.iter_mut().for_each(Vec::clear);
+        if !self.has_tier_changes() {
+            return;
+        }
+        let Self { local, path, changes, names, before, affected, tier_corrections, .. } = self;
+        let device = cluster.tree(pool);
+        for (tier, corrections) in Tier::ALL.into_iter().zip(tier_corrections) {
             before.clear();
             names.clear();
             affected.clear();
@@ -184,23 +188,15 @@ impl Past {
             }
             affected.sort_unstable();
             affected.dedup();
-            let (tree, device) = (cluster.tier_tree(pool, tier), cluster.tree(pool));
-            let (mut node, mut above) = (Some(NodeId::ROOT), None);
-            for &tokens in local.iter() {
-                node = node.and_then(|node| device.child(node, tokens));
-                let Some(node) = node else { break };
+            let mut above = None;
+            for (&tokens, &node) in local.iter().zip(path.iter()) {
                 let name = device.block_hash(node);
                 names.entry((above, tokens)).or_insert(name);
                 above = Some(name);
             }
-            path_below.clear();
-            let mut node = NodeId::ROOT;
-            path_below.extend(local.iter().map_while(|&tokens| {
-                node = tree.child(node, tokens)?;
-                Some(node)
-            }));
+            let (tree, path) = (cluster.tier_tree(pool, tier), tiers.path(tier));
             for &worker in affected.iter() {
-                walk(tree, worker, (local, path_below), (before, names), corrections);
+                walk(tree, worker, (local, path), (before, names), corrections);
             }
         }
     }

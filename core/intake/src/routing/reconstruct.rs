@@ -239,11 +239,12 @@ impl Reconstructor {
             }
             held_so = true;
             // Neighbouring times often show the same.
-            if n > 0 && last == self.overlaps && !self.past.changed_below() {
+            if n > 0 && last == self.overlaps && !self.past.has_tier_changes() {
                 continue;
             }
             last.clone_from(&self.overlaps);
-            self.past.look_below(cluster, cluster.pool_of(choice.report.worker).unwrap_or_default(), state);
+            let pool = cluster.pool_of(choice.report.worker).unwrap_or_default();
+            self.past.load_tiers(cluster, pool, &self.tiers, state);
             for &(at, chosens) in &loads {
                 if tried == MAX_AGREEING {
                     break;
@@ -306,7 +307,7 @@ impl Reconstructor {
             active_requests: past.load.requests.into(),
         };
         let pool = ground.cluster.pool_of(worker).unwrap_or_default();
-        let was = |tier, at| self.past.had_below(tier, worker.slot(), at);
+        let was = |tier, at| self.past.was_in_tier(tier, worker.slot(), at);
         let mut below = self.tiers.beyond_at(ground.cluster, pool, worker, overlap_blocks, was);
         let reported = choice.report.lower_tier_blocks.filter(|_| worker == choice.report.worker);
         if let Some(host) = reported.and_then(|reported| u32::try_from(reported).ok())

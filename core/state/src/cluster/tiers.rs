@@ -35,6 +35,11 @@ impl TierPaths {
         }
     }
 
+    /// Nodes along the prompt in the tree of a tier, as far as it has them.
+    pub fn path(&self, tier: Tier) -> &[NodeId] {
+        &self.0[tier as usize]
+    }
+
     /// What `worker` holds of the prompt looked at, beyond `device_blocks` on its device.
     pub fn beyond(
         &self,
@@ -60,7 +65,7 @@ impl TierPaths {
         let Some(slot) = cluster.slot(worker) else { return TierBlocks::default() };
         let [host, disk, external] = [Tier::Host, Tier::Disk, Tier::External].map(|tier| {
             let tree = cluster.tier_tree(pool, tier);
-            let path = &self.0[tier as usize];
+            let path = self.path(tier);
             let holds_now = |at: usize| path.get(at).is_some_and(|&node| tree.owners(node).contains(slot));
             let held = (from..).take_while(|&at| was(tier, at).unwrap_or_else(|| holds_now(at))).count();
             from += held;
