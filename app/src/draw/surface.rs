@@ -4,7 +4,7 @@
 //! Pixels and text share a canvas, because a browser copies each canvas that was drawn on in every frame: eight megabytes for
 //! one that fills a screen.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use hashbrown::HashMap;
 use js_sys::{Object, Reflect};
@@ -31,6 +31,8 @@ pub struct Surface {
     /// Widths of texts in the labels' font: the same texts are written frame after frame, and each measuring is a call
     /// out of here.
     widths: RefCell<HashMap<String, f64>>,
+    /// The picture's colour of fills: a browser parses each that it is given.
+    fill_colour: Cell<Option<Rgb>>,
 }
 
 /// Weights of the fonts of labels and axis.
@@ -56,6 +58,7 @@ impl Surface {
             gutter: 0,
             scale: 1.0,
             widths: RefCell::default(),
+            fill_colour: Cell::default(),
         })
     }
 
@@ -77,21 +80,27 @@ impl Surface {
         }
         (self.size, self.gutter, self.scale) = (size, gutter, scale);
         resize(&self.picture, size.0, size.1);
+        // A canvas forgets its colours with its size.
+        self.fill_colour.set(None);
         if let Some(axis) = &self.axis {
             resize(axis, gutter, size.1);
         }
         true
     }
 
-    /// Begins a picture: its pixels, without anything over them, and an empty axis.
+    /// Begins a picture: its pixels, without anything over them.
     pub fn put(&self, pixels: &Pixels) {
         let (width, height) = self.size;
         let image = ImageData::new_with_u8_clamped_array_and_sh(Clamped(pixels.bytes()), width, height);
         if let Ok(image) = image {
             let _ = self.picture.put_image_data(&image, 0.0, 0.0);
         }
+    }
+
+    /// Begins the axis: empty.
+    pub fn clear_axis(&self) {
         if let Some(axis) = &self.axis {
-            axis.clear_rect(0.0, 0.0, f64::from(self.gutter), f64::from(height));
+            axis.clear_rect(0.0, 0.0, f64::from(self.gutter), f64::from(self.size.1));
         }
     }
 
@@ -130,8 +139,14 @@ impl Surface {
 
     /// A label that begins at `x`, centred on `y`.
     pub fn text(&self, text: &str, x: f64, y: f64, colour: Rgb) {
-        self.picture.set_fill_style_str(&css(colour));
+        self.fill_with(colour);
         let _ = self.picture.fill_text(text, x, y);
+    }
+
+    fn fill_with(&self, colour: Rgb) {
+        if self.fill_colour.replace(Some(colour)) != Some(colour) {
+            self.picture.set_fill_style_str(&css(colour));
+        }
     }
 
     /// A text of the axis, centred on `y`.
@@ -144,7 +159,7 @@ impl Surface {
     /// A plate under text that begins at `x` of the tree and is centred on `y`, for grounds with a pattern.
     pub fn plate(&self, text: &str, x: f64, y: f64, colour: Rgb) {
         let (pad, half) = (3.0 * self.scale, 7.0 * self.scale);
-        self.picture.set_fill_style_str(&css(colour));
+        self.fill_with(colour);
         self.picture.fill_rect(x - pad, y - half, self.measure(text) + 2.0 * pad, 2.0 * half);
     }
 
@@ -170,7 +185,7 @@ impl Surface {
 
     /// A filled rectangle of the tree.
     pub fn fill(&self, rect: Rect, colour: Rgb) {
-        self.picture.set_fill_style_str(&css(colour));
+        self.fill_with(colour);
         self.picture.fill_rect(rect.left, rect.top, rect.right - rect.left, rect.bottom - rect.top);
     }
 

@@ -8,7 +8,7 @@ use radixscope_icicle::evicted;
 use radixscope_icicle::fading::Fadings;
 use radixscope_icicle::heat::{self, ByHeat, Measure, Scale};
 use radixscope_icicle::lanes::{self, Lanes};
-use radixscope_icicle::palette::{Palette, label};
+use radixscope_icicle::palette::{Palette, Rgb, label};
 use radixscope_icicle::raster::{ByOwner, Drawn, Fills, Pixels, raster};
 use radixscope_icicle::viewport::{Rect, Viewport};
 use radixscope_model::id::{Millis, Slot, WorkerIx};
@@ -56,9 +56,24 @@ impl How {
     }
 }
 
+/// Everything that the axis is made of.
+#[derive(PartialEq)]
+struct DrawnAxis {
+    /// Whether there is a tree beside it.
+    has_tree: bool,
+    /// Positions of its ends.
+    ends: (f64, f64),
+    size: (u32, u32),
+    scale: f64,
+    colour: Rgb,
+    block_tokens: Option<u32>,
+    lanes: Option<Lanes>,
+}
+
 /// What painting keeps between frames.
 #[derive(Default)]
 pub(super) struct Brush {
+    axis: Option<DrawnAxis>,
     scale: Option<(bool, Scale)>,
     fadings: Fadings,
     /// Most hits of any box, as of an update of the forest.
@@ -140,9 +155,9 @@ impl Brush {
         drawn
     }
 
-    /// Writes into boxes and beside the picture.
+    /// Writes into boxes, and beside the picture where that is not written yet.
     pub(super) fn draw_text(
-        &self,
+        &mut self,
         how: &How,
         surface: &Surface,
         (cluster, forest): (&ViewContext<'_>, &Forest),
@@ -155,6 +170,20 @@ impl Brush {
             let name = |slot: Slot| label(cluster.workers().in_slot(slot).unwrap_or(WorkerIx::first(slot)));
             annotations::labels(surface, tree, forest, &drawn.labelled, fills, (how.picked, &name));
         });
+        let axis = DrawnAxis {
+            has_tree: forest.width() > 0,
+            ends: (view.region.top, view.region.bottom),
+            size: surface.size,
+            scale: surface.scale,
+            colour: palette.quiet,
+            block_tokens,
+            lanes: how.lanes.clone(),
+        };
+        if self.axis.as_ref() == Some(&axis) {
+            return;
+        }
+        self.axis = Some(axis);
+        surface.clear_axis();
         match &how.lanes {
             _ if forest.width() == 0 => {}
             None => annotations::axis(surface, view, palette, block_tokens),

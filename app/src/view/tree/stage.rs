@@ -172,9 +172,10 @@ fn draw(
             stage.paint(seen, &view, how.clone(), choice);
             stage.surface.put(&stage.pixels);
             let fades = stage.brush.fade(&how, &stage.surface, forest, &view, &stage.palette, goes_on);
-            stage.annotate(tree, seen, &view, &how);
+            let under_pointer = stage.annotate(tree, seen, &view, &how);
             if !is_moving || now_ms() - stage.described_ms >= TEXTS_EVERY_MS {
                 stage.described_ms = now_ms();
+                under_pointer.publish(tree, seen);
                 mark(tree, region, frame);
                 describe(tree, cluster, forest, region);
             } else {
@@ -220,14 +221,14 @@ impl Stage {
         self.made = made;
     }
 
-    /// What lies over the pixels: texts and outlines.
+    /// What lies over the pixels: texts and outlines. Gives what is under the pointer.
     fn annotate(
-        &self,
+        &mut self,
         tree: TreeView,
         (cluster, forest): (&ViewContext<'_>, &Forest),
         view: &Viewport,
         how: &How,
-    ) {
+    ) -> UnderPointer {
         let (surface, palette, mirror) = (&self.surface, &self.palette, cluster.tree());
         self.brush.draw_text(how, surface, (cluster, forest), view, palette, &self.drawn);
         let outline = |id: ChainId, colour, width: f64, dash: f64| {
@@ -237,7 +238,6 @@ impl Stage {
         };
         let pointer = tree.pointer.get().and_then(|at| self.on_tree(view, at));
         let (hovered, box_under) = self.hovered(mirror, forest, view, how, pointer);
-        let detail = box_under.map(|(id, position)| BlockSummary::of(cluster, forest, id, position));
         for crumb in tree.found.get() {
             if let Some(id) = crumb.chain(mirror) {
                 outline(id, palette.text, 2.0, 4.0);
@@ -259,8 +259,7 @@ impl Stage {
         let canvas = decision_path::Canvas { surface, view: *view, forest, palette };
         decision_path::paint(cluster, &canvas, decision, tree.painted);
         tree.seen.set_value(tree.pointer.get().map(|at| (at, hovered)));
-        set_if_new(tree.hovered, hovered);
-        set_if_new(tree.pointed, detail);
+        UnderPointer { hovered, block: box_under }
     }
 
     /// A place of the pointer in device pixels of the tree; `None` over the axis.
@@ -292,6 +291,21 @@ impl Stage {
         let Some((id, position)) = input::at(forest, across, position) else { return (None, None) };
         let crumb = Crumb::at(mirror, mirror.block_at(forest.chain(id), position), position);
         (Some(Hovered::Block(crumb)), Some((id, position)))
+    }
+}
+
+/// What the pointer is on: the box and the position in it if it is one.
+struct UnderPointer {
+    hovered: Option<Hovered>,
+    block: Option<(ChainId, u32)>,
+}
+
+impl UnderPointer {
+    /// Gives it to the text beside the pointer.
+    fn publish(self, tree: TreeView, (cluster, forest): (&ViewContext<'_>, &Forest)) {
+        let detail = self.block.map(|(id, position)| BlockSummary::of(cluster, forest, id, position));
+        set_if_new(tree.hovered, self.hovered);
+        set_if_new(tree.pointed, detail);
     }
 }
 
