@@ -8,7 +8,7 @@ use crate::block_lifetime::BlockLifetimes;
 use crate::command::Command;
 use crate::ingest::{Break, Ingest, Missing, Published, RequestObservation, Sink, present};
 use crate::payload::Received;
-use crate::routing::{Routing, is_known, returns};
+use crate::routing::{Routing, is_known, returns, said_ms};
 use radixscope_model::id::{Millis, SourceIx, Worker};
 use radixscope_model::record::{Entry, MissedCause, Record, SourceKind, Topic};
 use radixscope_state::cluster::Cluster;
@@ -165,16 +165,18 @@ impl<J: RecordSink> Sink for RoutingSink<'_, J> {
     }
 
     fn record(&mut self, entry: Entry<'_>) {
-        self.kv_event(&entry, Published::default());
+        self.published(&entry, Published::default());
     }
 
     #[inline]
-    fn kv_event(&mut self, entry: &Entry<'_>, by: Published) {
+    fn published(&mut self, entry: &Entry<'_>, by: Published) {
         if !self.is_of_present(&entry.record) {
             if is_known(&entry.record, self.sink.cluster()) {
                 return;
             }
-            if let Some(worker) = returns(entry, self.sink.cluster()) {
+            let said_ms = said_ms(by.at_ms, entry.at_ms);
+            if let Some(worker) = returns(entry, said_ms, self.sink.cluster()) {
+                self.routing.returned(worker, said_ms);
                 self.sink.append(&Entry { at_ms: entry.at_ms, record: Record::Rejoined { worker } });
             }
         }

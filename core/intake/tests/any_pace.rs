@@ -19,9 +19,6 @@ use radixscope_model::id::{Millis, SourceIx};
 use radixscope_model::record::SourceKind;
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 
-/// Recordings whose costs depend on the pace still, and why: workers that come and go are among the candidates or not by when
-/// they were first named, and what names them in discovery has no time.
-const WITHOUT_COSTS: [&str; 1] = ["1.6.1-scale"];
 /// Orders tried of each pace in the slow tier.
 const ORDERS: u64 = 3;
 /// How late messages and lines may be.
@@ -46,6 +43,7 @@ impl Numbers {
 }
 
 /// A source with what it received, in its order, each with the time at which it was published or written.
+#[derive(Clone)]
 struct Source {
     name: String,
     kind: SourceKind,
@@ -86,6 +84,12 @@ impl Tape {
             sources.push(Source { name: log.clone(), kind: SourceKind::Logs, received });
         }
         Self { name: recording.name(), sources }
+    }
+
+    /// The same without scrapes: they tell of the moment at which they were asked for, so that none waits for minutes.
+    fn without_scrapes(&self) -> Self {
+        let sources = self.sources.iter().filter(|source| source.kind != SourceKind::Prometheus);
+        Self { name: self.name.clone(), sources: sources.cloned().collect() }
     }
 
     /// The decisions after everything was received in this order.
@@ -131,7 +135,7 @@ enum Pace {
     Bursts,
     /// Nothing for [`PAUSE_MS`] now and then, and all of it afterwards.
     Pauses,
-    /// The whole recording at once, the sources in any interleaving.
+    /// The whole recording but for scrapes at once, the sources in any interleaving.
     AtOnce,
 }
 
@@ -167,15 +171,15 @@ impl Pace {
         let mut from = first;
         while !rest.is_empty() {
             let until = from + span;
-            let count = rest.partition_point(|(at, _)| *at < until);
-            let backlog: Vec<(u64, usize)> = rest.drain(..count).collect();
+            let waiting = rest.partition_point(|(at, _)| *at < until);
+            let backlog: Vec<(u64, usize)> = rest.drain(..waiting).collect();
             shuffled.extend(interleaved(&backlog, until, sources.len(), numbers));
             from = until;
             if self == Self::Pauses {
                 // Between two pauses everything comes when it is published.
                 let until = from + numbers.below(PAUSE_MS);
-                let count = rest.partition_point(|(at, _)| *at < until);
-                shuffled.extend(rest.drain(..count));
+                let waiting = rest.partition_point(|(at, _)| *at < until);
+                shuffled.extend(rest.drain(..waiting));
                 from = until;
             }
         }
@@ -205,14 +209,14 @@ fn interleaved(
 }
 
 /// All that is known of each decision, but for the order in which sources were received and what it was named here.
-fn figures(cluster: &Cluster, with_costs: bool) -> Vec<String> {
+fn figures(cluster: &Cluster) -> Vec<String> {
     let decisions = cluster.decisions().newest_first();
-    let mut all: Vec<String> = decisions.map(|of| figure(cluster, of, with_costs)).collect();
+    let mut all: Vec<String> = decisions.map(|of| figure(cluster, of)).collect();
     all.sort();
     all
 }
 
-fn figure(cluster: &Cluster, decided: &DecisionEntry, with_costs: bool) -> String {
+fn figure(cluster: &Cluster, decided: &DecisionEntry) -> String {
     let name = |worker| cluster.worker(worker).map(|worker| (worker.id.id.0, worker.id.dp_rank));
     let d = &decided.decision;
     let sources: Vec<&str> = decided.sources().map(|source| source.as_str()).collect();
@@ -222,8 +226,7 @@ fn figure(cluster: &Cluster, decided: &DecisionEntry, with_costs: bool) -> Strin
         .iter()
         .map(|c| (name(c.worker), (c.overlap_blocks, c.host_blocks, format!("{:.3}", c.cost))))
         .collect();
-    let costs = with_costs
-        .then(|| format!("{:?} {:?} {:?} {costs:?}", d.completeness, d.not_reconstructed, d.formula));
+    let costs = format!("{:?} {:?} {:?} {costs:?}", d.completeness, d.not_reconstructed, d.formula);
     format!(
         "{:?} {} {:?} {sources:?} isl {:?} {:?} {:?} overlap {:?}+{:?} logit {:?} cost {:?} dispatched {:?} other {other:?} \
          mode {:?} tied {} {} {:?}",
@@ -240,15 +243,15 @@ fn figure(cluster: &Cluster, decided: &DecisionEntry, with_costs: bool) -> Strin
         d.dispatched,
         d.mode,
         d.tied,
-        costs.unwrap_or_default(),
+        costs,
         decided.progress,
     )
 }
 
 /// In how many decisions two replays differ, and how.
-fn differences(one: &Cluster, other: &Cluster, with_costs: bool) -> (usize, Vec<String>) {
-    let mut of_one = figures(one, with_costs);
-    let mut of_other = figures(other, with_costs);
+fn differences(one: &Cluster, other: &Cluster) -> (usize, Vec<String>) {
+    let mut of_one = figures(one);
+    let mut of_other = figures(other);
     let common: Vec<String> =
         of_one.iter().filter(|of| of_other.binary_search(of).is_ok()).cloned().collect();
     of_one.retain(|of| common.binary_search(of).is_err());
@@ -281,10 +284,18 @@ fn compare(recording: &Recording, orders: &[(Pace, u64)]) -> (usize, Vec<String>
     let tape = Tape::read(recording);
     let reference = tape.play(Pace::Recorded, 0);
     let decisions = reference.decisions().newest_first().len();
-    let with_costs = !WITHOUT_COSTS.contains(&&*tape.name);
+    let without_scrapes = orders.iter().any(|(pace, _)| *pace == Pace::AtOnce).then(|| {
+        let tape = tape.without_scrapes();
+        let reference = tape.play(Pace::Recorded, 0);
+        (tape, reference)
+    });
     let mut lines = Vec::new();
     for &(pace, seed) in orders {
-        let (count, differences) = differences(&reference, &tape.play(pace, seed), with_costs);
+        let (tape, reference) = match &without_scrapes {
+            Some((tape, reference)) if pace == Pace::AtOnce => (tape, reference),
+            _ => (&tape, &reference),
+        };
+        let (count, differences) = differences(reference, &tape.play(pace, seed));
         if !differences.is_empty() {
             lines.push(format!("{}: {pace:?}, {seed}: {count} of {decisions} decisions differ", tape.name));
             lines.extend(differences.into_iter().take(8).map(|line| format!("    {line}")));

@@ -455,16 +455,16 @@ impl Ingest {
                 KvData::Stored { parent, blocks, .. } if event.is_in_device_memory() => {
                     let blocks = Cow::Borrowed(kv.blocks_of(blocks));
                     let entry = Entry { at_ms, record: Record::Stored { worker, parent: *parent, blocks } };
-                    out.kv_event(&entry, by);
+                    out.published(&entry, by);
                     forget_borrowed(entry);
                 }
                 KvData::Removed { hashes } if event.is_in_device_memory() => {
                     let hashes = Cow::Borrowed(kv.removed_of(hashes));
                     let entry = Entry { at_ms, record: Record::Removed { worker, hashes } };
-                    out.kv_event(&entry, by);
+                    out.published(&entry, by);
                     forget_borrowed(entry);
                 }
-                _ => out.kv_event(&context.entry(kv_record(worker, event, kv)), by),
+                _ => out.published(&context.entry(kv_record(worker, event, kv)), by),
             }
             if let KvData::Stored { multimodal_inputs: count @ 1.., .. } = event.data {
                 out.record(context.entry(Record::MultimodalInputs { worker, count: count.into() }));
@@ -549,14 +549,14 @@ impl Ingest {
             }
             LoadOrigin::Nothing => return,
         };
-        out.record(context.entry(record));
+        out.published(&context.entry(record), context.by_time());
     }
 
     fn sequences(&mut self, context: &Context<'_>, steps: &[ActiveSequence<'_>], out: &mut dyn Sink) {
         for step in steps {
             if let Some(worker) = self.worker(context, step.worker, out) {
                 let record = Record::Sequence { worker, step: step.step.kind(), by_worker: step.by_worker };
-                out.record(context.entry(record));
+                out.published(&context.entry(record), context.by_time());
                 out.observe(context.observed(self, RequestSignal::Sequence { worker, step }));
             }
         }
@@ -895,6 +895,11 @@ impl<'a> Context<'a> {
 
     fn published_ms(&self) -> Option<Millis> {
         self.envelope.map(|envelope| envelope.published_at)
+    }
+
+    /// When a message was published that is no event of a worker.
+    fn by_time(&self) -> Published {
+        Published { at_ms: self.published_ms(), is_own_id: None }
     }
 
     /// What is known of the publisher of an event of `worker`.

@@ -82,8 +82,8 @@ pub(crate) trait Sink {
     fn cluster(&self) -> &Cluster;
     /// Takes a record.
     fn record(&mut self, entry: Entry<'_>);
-    /// Takes a record of a KV event, with what is known of its publisher.
-    fn kv_event(&mut self, entry: &Entry<'_>, by: Published);
+    /// Takes a record of a message with a time, as KV events have, with what is known of its publisher.
+    fn published(&mut self, entry: &Entry<'_>, by: Published);
     /// Takes something observed of a request.
     fn observe(&mut self, observation: RequestObservation<'_>);
 }

@@ -103,8 +103,11 @@ mod as_bin {
 }
 
 fn enveloped(publisher_id: u64, sequence: u64, payload: &serde_json::Value) -> Vec<u8> {
+    enveloped_at(1_799_999_999_990, publisher_id, sequence, payload)
+}
+
+fn enveloped_at(published_at: u64, publisher_id: u64, sequence: u64, payload: &serde_json::Value) -> Vec<u8> {
     let payload = rmp_serde::to_vec_named(payload).expect("encodes");
-    let published_at = 1_799_999_999_990;
     rmp_serde::to_vec_named(&Enveloped { publisher_id, sequence, published_at, topic: "any", payload })
         .expect("encodes")
 }
@@ -850,6 +853,9 @@ fn a_worker_leaves_when_discovery_says_so_and_returns_with_its_entry() {
     // It still finishes what it has begun, and the rest of its entries ends after that.
     observer.now += 10_000;
     observer.nats(ENDPOINT, &enveloped(WORKER, 1, &stored(WORKER, 2, None, &[3])));
+    assert_eq!(departed(&observer)[0], Some(DepartureCause::Discovery), "said before it left");
+    let said = enveloped_at(observer.now, WORKER, 2, &stored(WORKER, 3, None, &[4]));
+    observer.nats(ENDPOINT, &said);
     assert_eq!(departed(&observer)[0], None);
     discovered(&mut observer, "card", None);
     assert_eq!(departed(&observer), [Some(DepartureCause::Discovery); 2]);

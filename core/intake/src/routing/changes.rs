@@ -17,6 +17,9 @@ use radixscope_state::tree::{NodeId, Tree};
 /// Changes kept: twelve seconds of 20,000 blocks each, 14 MiB. With more of them the past that is known is shorter.
 const MAX_CHANGES: usize = 1 << 18;
 
+/// Most blocks of a worker that left or was cleared that are recorded one by one; with more it is unknown what it held before.
+const MAX_EMPTIED: u64 = 1 << 16;
+
 /// One block that a worker began or ceased to hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Change {
@@ -165,14 +168,23 @@ impl TreeChanges {
             Record::Cleared { worker, all_ranks: true } => {
                 let process = |worker: WorkerIx| cluster.worker(worker).map(|worker| worker.id.id);
                 for of in cluster.workers().indices().filter(|&of| process(of) == process(*worker)) {
-                    self.unknown_before(of, at);
+                    self.emptied(at, (of, None), cluster.tree_of(of));
+                }
+            }
+            Record::Cleared { worker, .. } => self.emptied(at, (*worker, None), cluster.tree_of(*worker)),
+            Record::TierCleared { worker, tier } => {
+                let tree = cluster.tier_tree(cluster.pool_of(*worker).unwrap_or_default(), *tier);
+                self.emptied(at, (*worker, Some(*tier)), tree);
+            }
+            Record::Left { worker, .. } => {
+                let pool = cluster.pool_of(*worker).unwrap_or_default();
+                self.emptied(at, (*worker, None), cluster.tree(pool));
+                for tier in Tier::ALL {
+                    self.emptied(at, (*worker, Some(tier)), cluster.tier_tree(pool, tier));
                 }
             }
             // What it held before was not what the tree showed.
-            Record::Cleared { worker, .. }
-            | Record::TierCleared { worker, .. }
-            | Record::Left { worker, .. }
-            | Record::TreeDumpBegan { worker }
+            Record::TreeDumpBegan { worker }
             | Record::TreeDumpStored { worker, .. }
             | Record::TreeDumpRemoved { worker, .. } => self.unknown_before(*worker, at),
             _ => {}
@@ -210,6 +222,26 @@ impl TreeChanges {
             parent = Some(block.block_hash);
         }
         self.forget_old();
+    }
+
+    /// A worker ceases to hold all that it holds in a tier.
+    fn emptied(&mut self, at: Micros, (worker, tier): (WorkerIx, Option<Tier>), tree: &Tree) {
+        self.latest = self.latest.max(at);
+        if !self.is_kept() {
+            return;
+        }
+        let held = tree.holdings(worker.slot());
+        // One worker's blocks must not displace what is known of all others.
+        if held.hidden > 0 || held.resident > MAX_EMPTIED {
+            self.unknown_before(worker, at);
+            return;
+        }
+        if held.resident > 0 {
+            tree.names_of(worker.slot())
+                .into_iter()
+                .for_each(|name| self.removed(at, (worker, tier), name, tree));
+            self.forget_old();
+        }
     }
 
     fn removed(

@@ -128,7 +128,7 @@ fn a_chain_of_a_prompt_finds_blocks_that_the_tree_has_lost() {
 }
 
 #[test]
-fn what_was_dropped_at_once_is_not_known_before() {
+fn what_was_dropped_at_once_was_held_before() {
     let gone = Record::Left { worker: WorkerIx(0), why: DepartureCause::Health };
     let one = Record::Cleared { worker: WorkerIx(0), all_ranks: false };
     for record in [gone, one] {
@@ -136,11 +136,26 @@ fn what_was_dropped_at_once_is_not_known_before() {
         scene.changes.need();
         scene.stored(10, 0, 1, 3);
         scene.pass(20, record);
-        assert_eq!((scene.knows(0, 19), scene.knows(0, 20), scene.knows(1, 19)), (false, true, true));
+        assert_eq!((scene.knows(0, 19), scene.knows(1, 19)), (true, true));
+        assert_eq!((scene.at(PREFIX, 19), scene.at(PREFIX, 20)), ((3, 0, 3), (0, 0, 0)));
     }
     let mut scene = Scenario::new();
+    scene.changes.need();
+    scene.stored(10, 0, 1, 3);
+    scene.stored(10, 1, 1, 2);
     scene.pass(20, Record::Cleared { worker: WorkerIx(0), all_ranks: true });
-    assert_eq!((scene.knows(0, 19), scene.knows(1, 19), scene.knows(1, 20)), (false, false, true));
+    assert_eq!((scene.at(PREFIX, 19), scene.at(PREFIX, 20)), ((3, 2, 3), (0, 0, 0)));
+}
+
+#[test]
+fn of_a_worker_that_held_very_much_it_is_not_known_what_it_held_before_it_left() {
+    let mut scene = Scenario::new();
+    scene.changes.need();
+    for first in (0..=MAX_EMPTIED).step_by(1 << 10) {
+        scene.stored(10, 0, 1 + first, first + (1 << 10));
+    }
+    scene.pass(20, Record::Left { worker: WorkerIx(0), why: DepartureCause::Health });
+    assert_eq!((scene.knows(0, 19), scene.knows(0, 20), scene.knows(1, 19)), (false, true, true));
 }
 
 #[test]
@@ -351,6 +366,6 @@ fn blocks_in_host_memory_are_known_as_they_were() {
     // What changed below is no change on the devices.
     assert_eq!(scene.at(OverlapRule::Prefix, 35), (3, 7, 7));
     scene.pass(60, Record::TierCleared { worker: WorkerIx(0), tier });
-    assert!(scene.knows(0, 60) && !scene.knows(0, 59));
-    assert_eq!(host_at(&scene, 0, 3, 60), 0);
+    assert!(scene.knows(0, 60) && scene.knows(0, 59));
+    assert_eq!((host_at(&scene, 0, 3, 59), host_at(&scene, 0, 3, 60)), (2, 0));
 }

@@ -22,6 +22,7 @@ use crate::ingest::FRESH_MS;
 use radixscope_model::id::{Millis, PoolIx, SourceIx, WorkerIx};
 use radixscope_model::record::{DepartureCause, Entry, Record, RoutingState};
 use radixscope_state::cluster::Cluster;
+use radixscope_state::per_worker::PerWorker;
 
 /// What a worker says within this time after it left was on its way already: several queues lie between an engine and
 /// us. What it says later shows that it is there.
@@ -37,6 +38,8 @@ const MAX_LOGS: usize = 64;
 const WRITTEN_WITHIN_MS: u64 = 50;
 /// Changes of a worker that are remembered: decisions are weighed seconds after they were taken.
 const MAX_HISTORY: usize = 8;
+/// Times in which a worker could not be reached that are remembered of each.
+const MAX_OUT: usize = 32;
 /// A router reads the list of instances again at least this often, counted from its last change; who could not be reached is
 /// among the candidates again from then on [live 1.6.1].
 const RELISTED_EVERY_MS: u64 = 5_000;
@@ -49,12 +52,16 @@ pub(super) struct Departures {
     latest: BTreeMap<WorkerIx, LoggedChange>,
     /// The last changes of each, by the time at which they were written, and whether it left.
     history: BTreeMap<WorkerIx, Vec<(Millis, bool)>>,
-    /// When a worker that could not be reached was out last: from, to.
-    out: BTreeMap<WorkerIx, (Millis, Millis)>,
+    /// When a router could not reach a worker, by time.
+    unreachable: BTreeMap<WorkerIx, Vec<Millis>>,
+    /// When a worker of which logs say that it was removed last showed that it is there, by its own clock where that is known.
+    returned: BTreeMap<WorkerIx, Millis>,
+    /// When each worker last published a KV event, by its own clock where that is known.
+    said: PerWorker<Millis>,
     /// Workers that every router counts as unavailable by its gauges, since when.
     unavailable: BTreeMap<WorkerIx, Millis>,
-    /// When the list of a pool's instances changed last.
-    listed: BTreeMap<PoolIx, Millis>,
+    /// The same of before: from, to; by time.
+    were_unavailable: BTreeMap<WorkerIx, Vec<(Millis, Millis)>>,
     /// Logs whose process stops, and since when.
     stopping: VecDeque<(SourceIx, Box<str>, Millis)>,
 }
@@ -85,7 +92,7 @@ impl Departures {
     }
 
     /// A router wrote at `written_ms` that it removed the worker (`left`) or added it.
-    pub(super) fn logged(&mut self, worker: WorkerIx, written_ms: Millis, left: bool, cluster: &Cluster) {
+    pub(super) fn logged(&mut self, worker: WorkerIx, written_ms: Millis, left: bool) {
         let history = self.history.entry(worker).or_default();
         let at = history.partition_point(|(at, _)| *at <= written_ms);
         history.insert(at, (written_ms, left));
@@ -96,28 +103,42 @@ impl Departures {
         if known.is_none_or(|known| known.written_ms <= written_ms) {
             self.latest.insert(worker, LoggedChange { written_ms, left, is_new: true });
         }
-        let Some(pool) = cluster.pool_of(worker) else { return };
-        let listed = self.listed.entry(pool).or_default();
-        *listed = written_ms.max(*listed);
-        for (out, (from, to)) in &mut self.out {
-            if cluster.pool_of(*out) == Some(pool) && *from <= written_ms {
-                *to = written_ms.min(*to);
-            }
-        }
     }
 
     /// A router wrote at `written_ms` that it could not reach the worker.
-    pub(super) fn unreachable(&mut self, worker: WorkerIx, written_ms: Millis, cluster: &Cluster) {
-        let listed = cluster.pool_of(worker).and_then(|pool| self.listed.get(&pool));
-        let since = listed.map_or(0, |listed| written_ms.since(*listed));
-        let to = Millis(written_ms.0 + RELISTED_EVERY_MS - since % RELISTED_EVERY_MS);
-        self.out.insert(worker, (written_ms, to));
+    pub(super) fn unreachable(&mut self, worker: WorkerIx, written_ms: Millis) {
+        let times = self.unreachable.entry(worker).or_default();
+        times.insert(times.partition_point(|at| *at <= written_ms), written_ms);
+        if times.len() > MAX_OUT {
+            times.remove(0);
+        }
+    }
+
+    /// When the list of a pool's instances changed, as far as logs tell; in no order.
+    fn listed<'a>(&'a self, pool: Option<PoolIx>, cluster: &'a Cluster) -> impl Iterator<Item = Millis> + 'a {
+        let of_pool = self.history.iter().filter(move |(worker, _)| cluster.pool_of(**worker) == pool);
+        of_pool.flat_map(|(_, changes)| changes.iter().map(|(at, _)| *at))
     }
 
     /// Whether routers left the worker out at `at`, because they could not reach it.
-    pub(super) fn is_out(&self, worker: WorkerIx, at: Millis) -> bool {
-        self.out.get(&worker).is_some_and(|(from, to)| (*from..*to).contains(&at))
+    pub(super) fn is_out(&self, worker: WorkerIx, at: Millis, cluster: &Cluster) -> bool {
+        let pool = cluster.pool_of(worker);
+        let failed = self.unreachable.get(&worker).map_or(&[][..], Vec::as_slice);
+        let was_unavailable = || {
+            let times = self.were_unavailable.get(&worker).map_or(&[][..], Vec::as_slice);
+            times.iter().any(|(from, to)| (*from..*to).contains(&at))
+        };
+        // Until the list is read again: when it changes, and every few seconds counted from its last change.
+        let is_out_since = |failed_ms: &Millis| {
+            let listed = || self.listed(pool, cluster);
+            let last = listed().filter(|listed| listed <= failed_ms).max().unwrap_or(*failed_ms);
+            let again = failed_ms.0 + RELISTED_EVERY_MS - failed_ms.since(last) % RELISTED_EVERY_MS;
+            (failed_ms.0..again).contains(&at.0)
+                && !listed().any(|listed| *failed_ms < listed && listed <= at)
+        };
+        failed.iter().any(is_out_since)
             || self.unavailable.get(&worker).is_some_and(|since| *since <= at)
+            || was_unavailable()
     }
 
     /// Takes what routers' gauges say of workers.
@@ -130,7 +151,18 @@ impl Departures {
                 known.0 &= state == RoutingState::Unavailable;
             }
         }
-        self.unavailable.retain(|worker, _| states.get(worker).is_some_and(|(is_out, _)| *is_out));
+        let Self { unavailable, were_unavailable, .. } = self;
+        unavailable.retain(|worker, since| {
+            let is_out = states.get(worker).is_some_and(|(is_out, _)| *is_out);
+            if !is_out {
+                let times = were_unavailable.entry(*worker).or_default();
+                times.push((*since, now));
+                if times.len() > MAX_OUT {
+                    times.remove(0);
+                }
+            }
+            is_out
+        });
         for (worker, (_, at)) in states.into_iter().filter(|(_, (is_out, _))| *is_out) {
             self.unavailable.entry(worker).or_insert(at);
         }
@@ -153,12 +185,28 @@ impl Departures {
         let later = history.partition_point(|(written_ms, _)| *written_ms <= known);
         match (later.checked_sub(1).and_then(|last| history.get(last)), history.get(later)) {
             // It may have shown since that it is there.
-            (Some((_, true)), _) => self.has_left(worker, cluster),
+            (Some((removed_ms, true)), _) => {
+                !self.returned.get(&worker).is_some_and(|returned| (*removed_ms..=at).contains(returned))
+            }
             (Some((_, false)), _) | (None, Some((_, true))) => false,
-            // It was added later. Nothing else shows that it was there before.
-            (None, Some((_, false))) => cluster.worker(worker).is_some_and(|worker| worker.first_ms > at),
+            // It was added later: it was not there if logs tell what was added and removed until then, else if nothing showed it.
+            (None, Some((_, false))) => cluster.worker(worker).is_some_and(|state| {
+                self.listed(Some(state.pool), cluster).any(|first| first <= known) || state.first_ms > at
+            }),
             (None, None) => self.has_left(worker, cluster),
         }
+    }
+
+    /// A KV event of the worker was published.
+    #[inline]
+    pub(super) fn published(&mut self, worker: WorkerIx, said_ms: Millis) {
+        let last = self.said.of(worker);
+        *last = said_ms.max(*last);
+    }
+
+    /// The worker showed at `said_ms` that it is there again.
+    pub(super) fn returned(&mut self, worker: WorkerIx, said_ms: Millis) {
+        self.returned.insert(worker, said_ms);
     }
 
     /// What was written since the last call and is news for the state, without what is old at `now`.
@@ -168,12 +216,21 @@ impl Departures {
         let is_there = |worker: &WorkerIx| cluster.workers().get(*worker).is_some();
         self.history.retain(|worker, _| is_there(worker));
         self.latest.retain(|worker, _| is_there(worker));
-        self.out.retain(|worker, _| is_there(worker));
+        self.unreachable.retain(|worker, _| is_there(worker));
+        self.were_unavailable.retain(|worker, _| is_there(worker));
+        self.returned.retain(|worker, _| is_there(worker));
         let mut records = Vec::new();
         for (&worker, change) in self.latest.iter_mut().filter(|(_, change)| change.is_new) {
             change.is_new = false;
             let Some(state) = cluster.worker(worker) else { continue };
-            if now.since(change.written_ms) > FRESH_MS || state.departure.is_some() == change.left {
+            // A log is read from its beginning, and a backlog is received late: then a worker is gone that said nothing since.
+            let is_fresh = now.since(change.written_ms) <= FRESH_MS;
+            let said_ms = self.said.get(worker).copied().unwrap_or_default();
+            if !is_fresh && change.left && said_ms.since(change.written_ms) > LATE_MS {
+                self.returned.insert(worker, said_ms);
+                continue;
+            }
+            if state.departure.is_some() == change.left || !(is_fresh || change.left) {
                 continue;
             }
             records.push(match change.left {
@@ -185,8 +242,14 @@ impl Departures {
     }
 }
 
-/// The worker that shows by what it says that it is there again.
-pub(crate) fn returns(entry: &Entry<'_>, cluster: &Cluster) -> Option<WorkerIx> {
+/// When something was said: by the clock of who said it, unless that clock is far from ours.
+pub(crate) fn said_ms(published_ms: Option<Millis>, received_ms: Millis) -> Millis {
+    let is_near = |at: &Millis| at.since(received_ms).max(received_ms.since(*at)) <= FRESH_MS;
+    published_ms.filter(is_near).unwrap_or(received_ms)
+}
+
+/// The worker that shows by what it said at `said_ms` that it is there again: what it said before it left may be received after.
+pub(crate) fn returns(entry: &Entry<'_>, said_ms: Millis, cluster: &Cluster) -> Option<WorkerIx> {
     let worker = match entry.record {
         Record::Stored { worker, .. }
         | Record::Removed { worker, .. }
@@ -200,7 +263,7 @@ pub(crate) fn returns(entry: &Entry<'_>, cluster: &Cluster) -> Option<WorkerIx> 
         _ => return None,
     };
     let departure = cluster.worker(worker)?.departure?;
-    (entry.at_ms.since(departure.at_ms) > LATE_MS).then_some(worker)
+    (said_ms.since(departure.at_ms) > LATE_MS).then_some(worker)
 }
 
 /// Whether a record says only what is known: that a worker left that has left, or that one is back that is there.

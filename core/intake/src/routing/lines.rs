@@ -188,7 +188,8 @@ impl Routing {
         let log = (observed.source, log);
         if let Some((id, _)) = line.event.unreachable() {
             for worker in ranks_of(id, cluster) {
-                self.departures.unreachable(worker, time.at_ms, cluster);
+                self.departures.unreachable(worker, time.at_ms);
+                self.has_relisted |= time.at_ms <= self.weighed_until;
             }
         }
         match (&line.event, worker) {
@@ -301,7 +302,7 @@ impl Routing {
             (LogEvent::WorkerAdded(_), Some(worker)) => {
                 self.changes.expect();
                 *self.counted.of(worker) = true;
-                self.departures.logged(worker, time.at_ms, false, cluster);
+                self.listed(worker, time.at_ms, false);
                 Vec::new()
             }
             (LogEvent::Stopping, _) => {
@@ -315,12 +316,12 @@ impl Routing {
             }
             (LogEvent::WorkerRemoved(_), Some(worker)) => {
                 *self.counted.of(worker) = false;
-                self.departures.logged(worker, time.at_ms, true, cluster);
+                self.listed(worker, time.at_ms, true);
                 Vec::new()
             }
             (LogEvent::InstanceRemoved(id), _) => {
                 for worker in ranks_of(*id, cluster) {
-                    self.departures.logged(worker, time.at_ms, true, cluster);
+                    self.listed(worker, time.at_ms, true);
                 }
                 Vec::new()
             }

@@ -23,9 +23,11 @@
 //!   in a flat ring beside the tree, seen before the fold. The tree of then is the tree of now less what is in the ring
 //!   since, found by worker, by the name of the block before and by tokens, so that it is exact where the tree has lost the
 //!   node. The ring is empty until a source that may report prompts is there: 56 bytes and one look-up for each block stored or
-//!   removed, at most 2^18 of them. What was cleared, and what lies before the ring, is not known.
+//!   removed, at most 2^18 of them. What a worker held that left or was cleared is in it too, unless that was very much. What
+//!   lies before the ring is not known.
 //! - `active`: the same for loads: steps of the last twelve seconds, undone.
-//! - `departures`: whether a worker was there, by the times in the routers' logs.
+//! - `departures`: whether a worker was there and could be reached, by the times in the routers' logs. Entries of discovery have no
+//!   time: without a line in a log a worker is there from when it was first named until it is known to have left.
 //! - `reconstruct`: the router applies an event a little after it was published. Of the states within 50 ms before
 //!   and 20 ms after the decision the nearest that agrees with everything the router reported (overlap, cost, and
 //!   where possible the choice) is taken; nothing else is fitted. Where none agrees, the costs are not shown, and the
@@ -71,7 +73,7 @@ use book::{
 use changes::TreeChanges;
 use costs::Costs;
 use departures::Departures;
-pub(crate) use departures::{is_known, returns};
+pub(crate) use departures::{is_known, returns, said_ms};
 use in_flight::InFlight;
 use lines::Lines;
 use reconstruct::{Ground, Reconstructor, WeighedChoice};
@@ -103,8 +105,12 @@ pub struct Routing {
     delay_ms: u64,
     /// Whether a worker turned out to be in another pool since the last look.
     has_moved: bool,
-    /// What pools do, as choices were last resolved with.
-    roles: BTreeMap<PoolIx, Option<Role>>,
+    /// The latest time of a decision of which costs were computed.
+    weighed_until: Millis,
+    /// Whether a line since the last look said of a time before that who the candidates were.
+    has_relisted: bool,
+    /// What pools do, and whether their workers ever held blocks in lower tiers, as choices were last resolved with.
+    pools: BTreeMap<PoolIx, (Option<Role>, bool)>,
     /// Choices whose length in tokens waits for a block size.
     unsized_choices: BTreeSet<DecisionId>,
 }
@@ -152,8 +158,22 @@ impl Routing {
             matches!(&entry.record, Record::Worker(identity) if cluster.worker(identity.worker).is_some());
         let published_ms = by.at_ms.filter(|at| is_plausible(*at, entry.at_ms));
         let at_ms = published_ms.unwrap_or(Millis(entry.at_ms.0.saturating_sub(self.delay_ms)));
+        if let Record::Stored { worker, .. } | Record::Removed { worker, .. } = entry.record {
+            self.departures.published(worker, at_ms);
+        }
         self.changes.pass_received(entry.at_ms);
         self.changes.observe(Micros::of(at_ms), &entry.record, cluster);
+    }
+
+    /// A worker that left showed at `said_ms` that it is there again.
+    pub(crate) fn returned(&mut self, worker: WorkerIx, said_ms: Millis) {
+        self.departures.returned(worker, said_ms);
+    }
+
+    /// A router wrote at `written_ms` that it removed the worker (`left`) or added it.
+    fn listed(&mut self, worker: WorkerIx, written_ms: Millis, left: bool) {
+        self.departures.logged(worker, written_ms, left);
+        self.has_relisted |= written_ms <= self.weighed_until;
     }
 
     /// Gives what became known of decisions by the records that passed until `at_ms`.
@@ -171,8 +191,12 @@ impl Routing {
             self.costs.reopen(&self.book);
             self.pair_all(cluster);
         }
+        if std::mem::take(&mut self.has_relisted) {
+            self.costs.reopen(&self.book);
+        }
         let formula = if self.own_ids { Formula::B } else { Formula::E };
         let Self { book, costs, reconstructor, active, changes, departures, counted, lines, .. } = self;
+        let weighed_until = &mut self.weighed_until;
         let ground = Ground { cluster, changes, active, counted };
         costs.resolve_due(at_ms, book, |book, id, is_final| {
             let part = book.part(id)?;
@@ -184,8 +208,10 @@ impl Routing {
             let settings = settings(cluster, lines, formula, part.worker);
             let choice = WeighedChoice { report: &report, prompt: prompt.prompt(), settings };
             let decided_ms = report.at.millis();
+            *weighed_until = decided_ms.max(*weighed_until);
             let outcome = reconstructor.weigh(ground, &choice, |worker| {
-                departures.had_left(worker, decided_ms, cluster) || departures.is_out(worker, decided_ms)
+                departures.had_left(worker, decided_ms, cluster)
+                    || departures.is_out(worker, decided_ms, cluster)
             });
             let path = match &outcome {
                 Ok(found) => found.path,
@@ -215,8 +241,7 @@ impl Routing {
         let mut records = Vec::new();
         for id in self.book.take_changed() {
             let Some(part) = self.book.part(id) else { continue };
-            let role_of = |pool| cluster.role(pool).map(|(role, _)| role);
-            self.roles.entry(part.pool).or_insert_with(|| role_of(part.pool));
+            self.pools.entry(part.pool).or_insert_with(|| facts_of(part.pool, cluster));
             let context = context(&self.book, part, &self.lines, cluster);
             let (slots, ignores_cache) = (&part.slots, context.ignores_cache);
             let (decision, progress) = (book::resolve(slots, &context), book::progress(slots, &context));
@@ -341,13 +366,13 @@ impl Routing {
             }
             true
         });
-        let role_of = |pool| cluster.role(pool).map(|(role, _)| role);
         let mut is_news = false;
-        for (&pool, known) in &mut self.roles {
-            let role = role_of(pool);
-            if *known != role {
-                *known = role;
-                is_news = true;
+        for (&pool, known) in &mut self.pools {
+            let (role, has_tiers) = facts_of(pool, cluster);
+            let facts = (role, has_tiers || known.1);
+            if *known != facts {
+                is_news |= known.0 != facts.0;
+                *known = facts;
                 book.change_where(|part| part.pool == pool);
             }
         }
@@ -623,6 +648,11 @@ fn context<'a>(
         prefill_factor: settings(cluster, lines, Formula::E, part.worker).prefill_factor(),
         in_state: known.map_or(&[][..], |known| known.decision.candidates.as_slice()),
     }
+}
+
+/// What a pool does, and whether its workers hold blocks in lower tiers.
+fn facts_of(pool: PoolIx, cluster: &Cluster) -> (Option<Role>, bool) {
+    (cluster.role(pool).map(|(role, _)| role), cluster.has_tiers(pool))
 }
 
 /// The part of a request that its response comes from: where prefill and decode are apart, the choice among decode
