@@ -30,6 +30,10 @@ impl RecordSink for Watched {
         &self.cluster
     }
 
+    fn keep_chain_hashes(&mut self) {
+        self.cluster.keep_chain_hashes();
+    }
+
     fn append(&mut self, entry: &Entry<'_>) {
         if let Record::Finding(finding) = &entry.record {
             self.findings.push((entry.at_ms.since(START) / 1_000, Finding::clone(finding)));

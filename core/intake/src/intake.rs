@@ -67,6 +67,9 @@ impl Intake {
     pub fn handle(&mut self, received: &Received, sink: &mut impl RecordSink) {
         let Self { ingest, routing, block_lifetimes } = self;
         ingest.handle(received, &mut RoutingSink { routing, block_lifetimes, sink });
+        if self.routing.begins_to_remember(received.at_ms) {
+            sink.keep_chain_hashes();
+        }
     }
 
     /// Loss that a source itself noticed, see `Ingest::missed`.

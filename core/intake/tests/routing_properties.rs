@@ -94,6 +94,10 @@ impl RecordSink for Twice {
         &self.near
     }
 
+    fn keep_chain_hashes(&mut self) {
+        self.near.keep_chain_hashes();
+    }
+
     fn append(&mut self, entry: &Entry<'_>) {
         self.near.append(entry);
         if let Some(far) = &mut self.far {

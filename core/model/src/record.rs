@@ -36,6 +36,7 @@ mod engine;
 mod finding;
 mod knowledge;
 mod pool;
+mod reuse;
 mod scrape;
 mod workers;
 
@@ -50,13 +51,14 @@ pub use engine::Engine;
 pub use finding::{CheckStatus, Evidence, Finding, Fix, PanelRef, Pending, Phase, RuleStatus, Severity};
 pub use knowledge::{Divergence, KnowledgeWhy, QueryState, TreeKnowledge};
 pub use pool::{Role, RoleEvidence, RoutingMode, Tier};
+pub use reuse::{GoneBlock, GoneReason, Reuse};
 pub use scrape::{
     Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, QueueFigures, RankFigures,
     RoutingState, Scrape, WorkerFigures,
 };
 
 /// Version of the binary form of everything in this file.
-pub const RECORD_VERSION: u8 = 13;
+pub const RECORD_VERSION: u8 = 14;
 
 /// One KV block as a worker stored it: the engine's identity of it and the router's hash of its tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -421,6 +423,8 @@ pub enum Record<'a> {
         #[serde(borrow)]
         sample: Cow<'a, str>,
     },
+    /// How much of the prompt of a decision could have been used again; replaces what was known of it before.
+    Reuse(Box<Reuse>),
 }
 
 // Most records are KV events, and each is built, encoded and folded by value or reference: a record fits into a line of the cache,

@@ -173,6 +173,10 @@ impl RecordSink for Live {
         &self.cluster
     }
 
+    fn keep_chain_hashes(&mut self) {
+        self.cluster.keep_chain_hashes();
+    }
+
     fn append(&mut self, entry: &Entry<'_>) {
         self.at_ms = self.at_ms.max(entry.at_ms);
         self.cluster.append(entry);

@@ -10,6 +10,8 @@ pub trait RecordSink {
     fn cluster(&self) -> &Cluster;
     /// Appends the next record.
     fn append(&mut self, entry: &Entry<'_>);
+    /// From now on trees know what [`Tree::chain_hash`](crate::tree::Tree::chain_hash) gives.
+    fn keep_chain_hashes(&mut self);
 }
 
 impl RecordSink for Cluster {
@@ -19,5 +21,9 @@ impl RecordSink for Cluster {
 
     fn append(&mut self, entry: &Entry<'_>) {
         self.fold(Seq(self.seq().0 + 1), entry);
+    }
+
+    fn keep_chain_hashes(&mut self) {
+        Self::keep_chain_hashes(self);
     }
 }

@@ -262,6 +262,10 @@ impl RecordSink for HubState {
         &self.cluster
     }
 
+    fn keep_chain_hashes(&mut self) {
+        self.cluster.keep_chain_hashes();
+    }
+
     /// Numbers `entry`, folds it and appends it to the batch.
     fn append(&mut self, entry: &Entry<'_>) {
         let seq = Seq(self.cluster.seq().0 + 1);

@@ -23,6 +23,10 @@ impl RecordSink for Watched {
         &self.cluster
     }
 
+    fn keep_chain_hashes(&mut self) {
+        self.cluster.keep_chain_hashes();
+    }
+
     fn append(&mut self, entry: &Entry<'_>) {
         let before = self.cluster.tree(self.cluster.default_pool()).requests(0);
         self.cluster.append(entry);

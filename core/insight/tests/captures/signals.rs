@@ -31,6 +31,10 @@ impl RecordSink for Played {
         &self.cluster
     }
 
+    fn keep_chain_hashes(&mut self) {
+        self.cluster.keep_chain_hashes();
+    }
+
     fn append(&mut self, entry: &Entry<'_>) {
         self.cluster.append(entry);
         let retained = match entry.record {

@@ -100,6 +100,10 @@ impl RecordSink for Keeps {
         &self.watched.cluster
     }
 
+    fn keep_chain_hashes(&mut self) {
+        self.watched.cluster.keep_chain_hashes();
+    }
+
     fn append(&mut self, entry: &Entry<'_>) {
         if let Record::Finding(finding) = &entry.record {
             self.watched.findings.push((entry.at_ms.0 as f64 / 1_000.0, Finding::clone(finding)));

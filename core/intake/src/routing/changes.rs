@@ -6,9 +6,10 @@
 
 use std::collections::VecDeque;
 
+use super::gone::GoneBlocks;
 use radixscope_model::id::{BlockHash, Millis, Slot, TokensHash, WorkerIx};
 use radixscope_model::micros::Micros;
-use radixscope_model::record::{Block, Record, Tier};
+use radixscope_model::record::{Block, GoneBlock, GoneReason, Record, Tier};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::per_worker::PerWorker;
 use radixscope_state::requests::KEPT_MS;
@@ -69,6 +70,8 @@ pub(super) struct TreeChanges {
     marks: VecDeque<(Millis, u64)>,
     /// Changes ever received.
     count: u64,
+    /// Blocks that no worker holds any more.
+    gone: GoneBlocks,
     /// Before this time the past is not known.
     known_since: Micros,
     /// The same for single workers, by index.
@@ -79,6 +82,20 @@ impl TreeChanges {
     /// A prompt was reported: from now on the past is needed.
     pub(super) fn need(&mut self) {
         self.begin(Need::Known);
+    }
+
+    /// Blocks that no worker holds any more.
+    pub(super) const fn gone(&self) -> &GoneBlocks {
+        &self.gone
+    }
+
+    /// Whether prompts are visible, so that it is asked what became of their blocks; from now on that is remembered. `true` once.
+    pub(super) fn begin_gone(&mut self, now: Millis) -> bool {
+        let begins = self.need == Need::Known && !self.gone.is_on();
+        if begins {
+            self.gone.begin(now);
+        }
+        begins
     }
 
     /// A router that starts writes to its log.
@@ -149,8 +166,10 @@ impl TreeChanges {
                 if !self.is_kept() {
                     return;
                 }
+                let tree = cluster.tree_of(*worker);
                 for &hash in hashes.iter() {
-                    self.removed(at, (*worker, None), hash, cluster.tree_of(*worker));
+                    self.removed(at, (*worker, None), hash, tree);
+                    self.note_gone(at, (*worker, GoneReason::Evicted), hash, cluster, tree);
                 }
                 self.forget_old();
             }
@@ -162,25 +181,29 @@ impl TreeChanges {
                 let tree = cluster.tier_tree(cluster.pool_of(*worker).unwrap_or_default(), *tier);
                 for &hash in hashes.iter() {
                     self.removed(at, (*worker, Some(*tier)), hash, tree);
+                    self.note_gone(at, (*worker, GoneReason::Evicted), hash, cluster, tree);
                 }
                 self.forget_old();
             }
             Record::Cleared { worker, all_ranks: true } => {
                 let process = |worker: WorkerIx| cluster.worker(worker).map(|worker| worker.id.id);
                 for of in cluster.workers().indices().filter(|&of| process(of) == process(*worker)) {
-                    self.emptied(at, (of, None), cluster.tree_of(of));
+                    self.emptied(at, (of, None), GoneReason::Cleared, cluster, cluster.tree_of(of));
                 }
             }
-            Record::Cleared { worker, .. } => self.emptied(at, (*worker, None), cluster.tree_of(*worker)),
+            Record::Cleared { worker, .. } => {
+                self.emptied(at, (*worker, None), GoneReason::Cleared, cluster, cluster.tree_of(*worker));
+            }
             Record::TierCleared { worker, tier } => {
                 let tree = cluster.tier_tree(cluster.pool_of(*worker).unwrap_or_default(), *tier);
-                self.emptied(at, (*worker, Some(*tier)), tree);
+                self.emptied(at, (*worker, Some(*tier)), GoneReason::Cleared, cluster, tree);
             }
             Record::Left { worker, .. } => {
                 let pool = cluster.pool_of(*worker).unwrap_or_default();
-                self.emptied(at, (*worker, None), cluster.tree(pool));
+                self.emptied(at, (*worker, None), GoneReason::Left, cluster, cluster.tree(pool));
                 for tier in Tier::ALL {
-                    self.emptied(at, (*worker, Some(tier)), cluster.tier_tree(pool, tier));
+                    let tree = cluster.tier_tree(pool, tier);
+                    self.emptied(at, (*worker, Some(tier)), GoneReason::Left, cluster, tree);
                 }
             }
             // What it held before was not what the tree showed.
@@ -225,23 +248,48 @@ impl TreeChanges {
     }
 
     /// A worker ceases to hold all that it holds in a tier.
-    fn emptied(&mut self, at: Micros, (worker, tier): (WorkerIx, Option<Tier>), tree: &Tree) {
+    fn emptied(
+        &mut self,
+        at: Micros,
+        (worker, tier): (WorkerIx, Option<Tier>),
+        why: GoneReason,
+        cluster: &Cluster,
+        tree: &Tree,
+    ) {
         self.latest = self.latest.max(at);
-        if !self.is_kept() {
+        let held = tree.holdings(worker.slot());
+        if !self.is_kept() || held.is_empty() {
             return;
         }
-        let held = tree.holdings(worker.slot());
+        let names = tree.names_of(worker.slot());
+        names.iter().for_each(|&name| self.note_gone(at, (worker, why), name, cluster, tree));
         // One worker's blocks must not displace what is known of all others.
         if held.hidden > 0 || held.resident > MAX_EMPTIED {
             self.unknown_before(worker, at);
             return;
         }
-        if held.resident > 0 {
-            tree.names_of(worker.slot())
-                .into_iter()
-                .for_each(|name| self.removed(at, (worker, tier), name, tree));
-            self.forget_old();
+        names.into_iter().for_each(|name| self.removed(at, (worker, tier), name, tree));
+        self.forget_old();
+    }
+
+    /// Remembers a block that the worker ceases to hold, if it is the last one that holds it in this tier.
+    #[inline]
+    fn note_gone(
+        &mut self,
+        at: Micros,
+        (worker, why): (WorkerIx, GoneReason),
+        name: BlockHash,
+        cluster: &Cluster,
+        tree: &Tree,
+    ) {
+        if !self.gone.is_on() {
+            return;
         }
+        let node = tree.find(worker.slot(), name).filter(|&node| tree.owners(node).len() == 1);
+        let Some(chain) = node.and_then(|node| tree.chain_hash(node)) else { return };
+        let held_blocks = cluster.blocks(worker).unwrap_or(0).try_into().unwrap_or(u32::MAX);
+        let gone = GoneBlock { worker, at_ms: at.millis(), why, held_blocks };
+        self.gone.add(cluster.pool_of(worker).unwrap_or_default(), chain, gone);
     }
 
     fn removed(

@@ -11,7 +11,7 @@ use super::book::{Candidates, Computed, PromptHashes, Reconstruction, RequestBoo
 use super::reconstruct::{AFTER_MS, Found, RouterReport};
 use radixscope_model::id::{DecisionId, Millis};
 use radixscope_model::micros::Micros;
-use radixscope_model::record::{Decision, NotReconstructed, PathEnd};
+use radixscope_model::record::{Decision, NotReconstructed, PathEnd, Reuse};
 use radixscope_router::Formula;
 
 /// Longest that a decision waits for what was published before it: half a second by the clock of who receives. Events
@@ -56,7 +56,12 @@ pub(super) struct Costs {
 }
 
 /// What an attempt gives.
-pub(super) type Attempt = (Option<PathEnd>, Result<Found, NotReconstructed>);
+pub(super) struct Attempt {
+    pub(super) report: RouterReport,
+    pub(super) path: Option<PathEnd>,
+    pub(super) outcome: Result<Found, NotReconstructed>,
+    pub(super) reuse: Option<Reuse>,
+}
 
 impl Costs {
     /// A publisher reported its time.
@@ -123,7 +128,7 @@ impl Costs {
         &mut self,
         now: Millis,
         book: &mut RequestBook,
-        mut attempt: impl FnMut(&RequestBook, DecisionId, bool) -> Option<(RouterReport, Attempt)>,
+        mut attempt: impl FnMut(&RequestBook, DecisionId, bool) -> Option<Attempt>,
     ) {
         if self.looked == (self.clock, now) {
             return;
@@ -142,10 +147,10 @@ impl Costs {
                 return book.part(id).is_some_and(|part| part.prompt.is_some());
             }
             let is_final = is_last || open.is_early;
-            let Some((report, (path, outcome))) = attempt(book, id, is_final) else { return false };
-            let is_found = outcome.is_ok();
+            let Some(attempt) = attempt(book, id, is_final) else { return false };
+            let is_found = attempt.outcome.is_ok();
             if is_found || is_final {
-                record(book, id, report, path, outcome);
+                record(book, id, attempt);
                 // What is late by our clock comes within the same time by the publishers' clocks.
                 let complete = open.at.plus_ms(if is_found { AFTER_MS } else { WAIT_MS });
                 open.is_early = if is_found { !is_passed } else { clock < complete };
@@ -163,13 +168,8 @@ impl Costs {
 }
 
 /// Fills the slot of what was computed.
-fn record(
-    book: &mut RequestBook,
-    id: DecisionId,
-    report: RouterReport,
-    path: Option<PathEnd>,
-    outcome: Result<Found, NotReconstructed>,
-) {
+fn record(book: &mut RequestBook, id: DecisionId, attempt: Attempt) {
+    let Attempt { report, path, outcome, reuse } = attempt;
     let Some(part) = book.change(id) else { return };
     let worker = part.worker;
     let outcome = outcome.map(|found| {
@@ -191,8 +191,10 @@ fn record(
         // What was computed while the state of that time was known stands.
         return;
     }
-    let path = path.or_else(|| part.slots.reconstruction.as_ref().and_then(|of| of.path));
-    part.slots.reconstruction = Some(Reconstruction { path, outcome });
+    let known = part.slots.reconstruction.as_ref();
+    let path = path.or_else(|| known.and_then(|of| of.path));
+    let reuse = reuse.or_else(|| known.and_then(|of| of.reuse));
+    part.slots.reconstruction = Some(Reconstruction { path, outcome, reuse });
     book.count_candidates(id, count);
 }
 

@@ -42,6 +42,7 @@ mod book;
 mod changes;
 mod costs;
 mod departures;
+mod gone;
 mod in_flight;
 mod lines;
 mod past;
@@ -71,7 +72,7 @@ use book::{
     RequestPart, Sequence, Steps, Trace,
 };
 use changes::TreeChanges;
-use costs::Costs;
+use costs::{Attempt, Costs};
 use departures::Departures;
 pub(crate) use departures::{is_known, returns, said_ms};
 use in_flight::InFlight;
@@ -131,6 +132,13 @@ impl Routing {
     /// A source of logs was announced: prompts may be reported.
     pub(crate) fn expect_logs(&mut self) {
         self.changes.expect();
+    }
+
+    /// Whether prompts have become visible: from `now` on it is remembered what became of blocks, for which trees have to keep the
+    /// hashes of chains. `true` once.
+    #[inline]
+    pub(crate) fn begins_to_remember(&mut self, now: Millis) -> bool {
+        self.changes.begin_gone(now)
     }
 
     /// Handles something observed of a request; gives the records that follow from it.
@@ -218,7 +226,10 @@ impl Routing {
                 Err(_) if is_final => reconstructor.path_end(cluster, part.worker, prompt.prompt()),
                 Err(_) => None,
             };
-            Some((report, (path, outcome)))
+            let found = outcome.as_ref().ok();
+            let reuse =
+                if context.ignores_cache { None } else { reconstructor.reuse(ground, &choice, found) };
+            Some(Attempt { report, path, outcome, reuse })
         });
     }
 
@@ -268,6 +279,10 @@ impl Routing {
             }
             if progress != known.map(|known| known.progress).unwrap_or_default() {
                 records.push(Record::Progress { decision: id, progress: Box::new(progress) });
+            }
+            let reuse = part.slots.reconstruction.as_ref().and_then(|computed| computed.reuse);
+            if let Some(reuse) = reuse.filter(|_| reuse != known.and_then(|known| known.reuse)) {
+                records.push(Record::Reuse(Box::new(reuse)));
             }
         }
         records

@@ -8,9 +8,9 @@
 
 use super::changes::TreeChanges;
 use super::past::Past;
-use radixscope_model::id::{DecisionId, TokensHash, WorkerIx};
+use radixscope_model::id::{BlockHash, DecisionId, TokensHash, WorkerIx};
 use radixscope_model::micros::Micros;
-use radixscope_model::record::{Candidate, NotReconstructed, PathEnd, same_cost};
+use radixscope_model::record::{Candidate, NotReconstructed, PathEnd, Reuse, same_cost};
 use radixscope_router::cost::{self, Common, Load, Overlap, RoutedRequest, WorkerInput};
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::{Cluster, TierBlocks, TierPaths, is_peer};
@@ -89,6 +89,8 @@ pub(super) struct Found {
     pub(super) formula: Formula,
     pub(super) prefill_factor: f64,
     pub(super) path: Option<PathEnd>,
+    /// The state of the trees that agreed.
+    pub(super) at: Micros,
 }
 
 /// Memory to be used again.
@@ -100,6 +102,10 @@ pub(super) struct Reconstructor {
     local: Vec<TokensHash>,
     overlaps: Vec<u32>,
     workers: Vec<WorkerIx>,
+    /// Whether the prompt that was weighed last is in `past`, and its chain in `chain`.
+    is_loaded: bool,
+    /// By slot: whether the router could choose the worker.
+    is_eligible: Vec<bool>,
     inputs: Vec<WorkerInput>,
     /// Times tried, of the tree and of the loads.
     tree_times: Vec<Micros>,
@@ -160,6 +166,7 @@ impl Reconstructor {
         choice: &WeighedChoice<'_>,
         departed: impl Fn(WorkerIx) -> bool,
     ) -> Result<Found, NotReconstructed> {
+        self.is_loaded = false;
         let lengths = (choice.report.isl_tokens, choice.report.block_size_tokens);
         let (Some(isl_tokens), Some(block_size)) = lengths else {
             return Err(NotReconstructed::BlockSize);
@@ -186,6 +193,7 @@ impl Reconstructor {
         {
             return Err(NotReconstructed::Prompt);
         }
+        self.is_loaded = true;
         nearest(
             &mut self.tree_times,
             choice.report.at,
@@ -207,6 +215,67 @@ impl Reconstructor {
             (Ok(found), Err(_)) | (Err(_), Ok(found)) => Ok(found),
             (Err(missing), Err(_)) => Err(missing),
         }
+    }
+
+    /// How much of the prompt that was weighed last was cached where: as of the state that `found` agrees with, else as of the
+    /// decision's own time. `None`: the prompt or the state is not known.
+    pub(super) fn reuse(
+        &mut self,
+        ground: Ground<'_>,
+        choice: &WeighedChoice<'_>,
+        found: Option<&Found>,
+    ) -> Option<Reuse> {
+        let Ground { cluster, changes, .. } = ground;
+        let gone = changes.gone();
+        if !self.is_loaded || !gone.is_on() {
+            return None;
+        }
+        let at = found.map_or(choice.report.at, |found| found.at);
+        let pool = cluster.pool_of(choice.report.worker)?;
+        let anywhere = self.past.overlap(cluster.tree(pool), OverlapRule::Prefix, at, &mut self.overlaps);
+        self.past.load_tiers(cluster, pool, &self.tiers, at);
+        self.is_eligible.clear();
+        for slot in self.workers.iter().map(|worker| worker.slot().at()) {
+            self.is_eligible.resize(self.is_eligible.len().max(slot + 1), false);
+            self.is_eligible[slot] = true;
+        }
+        let (mut held, mut eligible, mut chosen, mut holder) = (0, 0, 0, None);
+        for (worker, _) in cluster.workers().indexed().filter(|(_, state)| state.pool == pool) {
+            let slot = worker.slot();
+            let device = self.overlaps.get(slot.at()).copied().unwrap_or(0);
+            let was = |tier, at| self.past.was_in_tier(tier, slot, at);
+            let below = self.tiers.beyond_at(cluster, pool, worker, device, was);
+            let blocks = device + below.host + below.disk + below.external;
+            let is_chosen = worker == choice.report.worker;
+            held = held.max(blocks);
+            if is_chosen {
+                chosen = blocks;
+            }
+            let is_eligible = is_chosen || self.is_eligible.get(slot.at()).is_some_and(|&is| is);
+            if is_eligible && blocks > 0 && (blocks > eligible || (blocks == eligible && is_chosen)) {
+                (eligible, holder) = (blocks, Some(worker));
+            }
+        }
+        let find = |block: u32| {
+            let chain = self.chain.get(block as usize)?;
+            gone.find(pool, BlockHash(*chain), at)
+        };
+        let prompt_blocks = choice.prompt.len() as u32;
+        let mut seen = held.max(anywhere);
+        while seen < prompt_blocks && find(seen).is_some() {
+            seen += 1;
+        }
+        Some(Reuse {
+            decision: choice.report.decision,
+            prompt_blocks,
+            seen_blocks: seen,
+            held_blocks: held,
+            eligible_blocks: eligible,
+            chosen_blocks: chosen,
+            holder,
+            gone: find(held),
+            known_since_ms: gone.known_since(),
+        })
     }
 
     /// The state nearest to the decision that agrees with what the router reported. `are_listed`: whether workers have
@@ -280,6 +349,7 @@ impl Reconstructor {
                         formula: choice.settings.formula,
                         prefill_factor: choice.settings.prefill_factor(),
                         path,
+                        at: state,
                     });
                 }
             }

@@ -21,6 +21,10 @@ impl RecordSink for Both {
         &self.near
     }
 
+    fn keep_chain_hashes(&mut self) {
+        self.near.keep_chain_hashes();
+    }
+
     fn append(&mut self, entry: &Entry<'_>) {
         self.batch.push(entry).unwrap();
         self.near.append(entry);

@@ -1,6 +1,6 @@
 //! Which workers a record names: the one place that lists where their indices stand.
 
-use super::{Decision, Record};
+use super::{Decision, Record, Reuse};
 use crate::id::WorkerIx;
 
 /// The place of the worker that a record is about; `$mutable` is `mut` or nothing.
@@ -46,7 +46,8 @@ macro_rules! subject {
             | Record::Finding(_)
             | Record::Checked(_)
             | Record::Gaps { .. }
-            | Record::Rejected { .. } => None,
+            | Record::Rejected { .. }
+            | Record::Reuse(_) => None,
         }
     };
 }
@@ -65,6 +66,7 @@ impl Record<'_> {
                 scrape.workers.iter_mut().for_each(|figures| change(&mut figures.worker));
             }
             Record::Finding(finding) => finding.workers.iter_mut().for_each(change),
+            Record::Reuse(reuse) => reuse.each_worker_mut(change),
             other => subject!(other, mut).into_iter().for_each(change),
         }
     }
@@ -78,6 +80,14 @@ impl Decision {
         if let Some(path) = &mut self.path {
             change(&mut path.worker);
         }
+    }
+}
+
+impl Reuse {
+    /// Calls `change` with every worker that is named.
+    pub fn each_worker_mut(&mut self, change: &mut dyn FnMut(&mut WorkerIx)) {
+        self.holder.iter_mut().for_each(&mut *change);
+        self.gone.iter_mut().for_each(|gone| change(&mut gone.worker));
     }
 }
 

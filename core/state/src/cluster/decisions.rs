@@ -8,7 +8,9 @@ use super::hash;
 use crate::per_worker::PerWorker;
 use crate::redact::{self, Pseudonyms};
 use radixscope_model::id::{DecisionId, Millis, PoolIx, Seq, WorkerIx};
-use radixscope_model::record::{Candidate, Completeness, Decision, DecisionSource, Progress, RoutingMode};
+use radixscope_model::record::{
+    Candidate, Completeness, Decision, DecisionSource, Progress, Reuse, RoutingMode,
+};
 
 /// Decisions kept one by one; older ones live on in the totals.
 pub const MAX_DECISIONS: usize = 10_000;
@@ -30,6 +32,8 @@ pub struct DecisionEntry {
     pub pool: PoolIx,
     /// Cached blocks were not considered: a choice among decode workers, or by a mode that looks at no cache.
     pub ignores_cache: bool,
+    /// How much of the prompt was cached where; `None`: not computed, or not yet.
+    pub reuse: Option<Reuse>,
     /// What was computed here of the candidates rests on a tree that lacked blocks: workers may have held more than it shows.
     pub partial: bool,
     /// Candidates were known, but are no longer kept.
@@ -277,6 +281,7 @@ impl Decisions {
                 progress: Progress::default(),
                 pool: pool.0,
                 ignores_cache,
+                reuse: None,
                 partial: is_partial && is_computed(new) && !ignores_cache,
                 forgotten: false,
                 hash: 0,
@@ -289,6 +294,13 @@ impl Decisions {
     pub(super) fn progress(&mut self, id: DecisionId, progress: &Progress) {
         if let Some(at) = self.position(id) {
             self.change(at, |decided| decided.progress = *progress);
+        }
+    }
+
+    /// Replaces what is known of how much of a prompt could have been used again, of a decision that is retained.
+    pub(super) fn reuse(&mut self, reuse: &Reuse) {
+        if let Some(at) = self.position(reuse.decision) {
+            self.change(at, |decided| decided.reuse = Some(*reuse));
         }
     }
 
@@ -393,9 +405,11 @@ impl Decisions {
 
     /// Calls `named` with every worker that a retained decision names.
     pub(super) fn each_worker(&self, named: &mut dyn FnMut(WorkerIx)) {
-        for DecisionEntry { decision, .. } in &self.latest {
+        for DecisionEntry { decision, reuse, .. } in &self.latest {
             named(decision.worker);
             decision.candidates.iter().for_each(|candidate| named(candidate.worker));
+            reuse.and_then(|reuse| reuse.holder).into_iter().for_each(&mut *named);
+            reuse.and_then(|reuse| reuse.gone).into_iter().for_each(|gone| named(gone.worker));
         }
     }
 

@@ -118,6 +118,7 @@ impl Cluster {
                 }
             }
             Record::Progress { decision, progress } => self.head.decisions.progress(*decision, progress),
+            Record::Reuse(reuse) => self.head.decisions.reuse(reuse),
             Record::Request(ended) => self.head.requests.push(ended),
             Record::Scrape(scrape) => self.fold_scrape(at, scrape),
             Record::LogSignal { worker, sign, count } => {
@@ -288,7 +289,7 @@ impl Cluster {
             Record::TierStored { tier, .. } => Some(self.share_of_limit(pool, Some(*tier))),
             _ => None,
         };
-        let Self { head, trees, tiers } = self;
+        let Self { head, trees, tiers, keeps_chain_hashes } = self;
         let limit_nodes = head.limit_nodes;
         let Some(w) = head.workers.get_mut(ix) else { return };
         let Some(tree) = trees.get_mut(pool.at()) else { return };
@@ -299,7 +300,9 @@ impl Cluster {
                 w.tiers[*tier as usize].stored += blocks.len() as u64;
                 if w.departure.is_none() {
                     let device = &*tree;
-                    let tree = tiers.entry((pool, *tier)).or_insert_with(|| Tree::with_limit(limit_nodes));
+                    let tree = tiers
+                        .entry((pool, *tier))
+                        .or_insert_with(|| Self::new_tree(limit_nodes, *keeps_chain_hashes));
                     tree.set_limit(limit.unwrap_or(limit_nodes));
                     tree.store_below(device, slot, *parent, blocks, touch(at));
                 }
@@ -461,7 +464,7 @@ impl Cluster {
             }
             Record::TreeDumpStored { tier, parent, blocks, .. } => {
                 let limit = self.share_of_limit(pool, *tier);
-                let Self { trees, tiers, .. } = self;
+                let Self { trees, tiers, keeps_chain_hashes, .. } = self;
                 let Some(device) = trees.get_mut(pool.at()) else { return };
                 match tier {
                     None => {
@@ -469,7 +472,9 @@ impl Cluster {
                         device.store(slot, *parent, blocks, Tree::TIME_UNKNOWN);
                     }
                     Some(tier) => {
-                        let tree = tiers.entry((pool, *tier)).or_insert_with(|| Tree::with_limit(limit));
+                        let tree = tiers
+                            .entry((pool, *tier))
+                            .or_insert_with(|| Self::new_tree(limit, *keeps_chain_hashes));
                         tree.set_limit(limit);
                         tree.store_below(device, slot, *parent, blocks, Tree::TIME_UNKNOWN);
                     }

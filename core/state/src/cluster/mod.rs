@@ -111,6 +111,8 @@ pub struct Cluster {
     trees: Vec<Tree>,
     /// What workers hold below device memory, where any does.
     tiers: BTreeMap<(PoolIx, Tier), Tree>,
+    /// Whether trees keep the hashes of chains.
+    keeps_chain_hashes: bool,
 }
 
 impl Default for Cluster {
@@ -140,7 +142,23 @@ impl Cluster {
             },
             trees: Vec::new(),
             tiers: BTreeMap::new(),
+            keeps_chain_hashes: false,
         }
+    }
+
+    /// From now on trees know what [`Tree::chain_hash`] gives.
+    pub fn keep_chain_hashes(&mut self) {
+        self.keeps_chain_hashes = true;
+        self.all_trees_mut().for_each(|(_, tree)| tree.keep_chain_hashes());
+    }
+
+    /// An empty tree of this cluster.
+    fn new_tree(limit_nodes: u32, keeps_chain_hashes: bool) -> Tree {
+        let mut tree = Tree::with_limit(limit_nodes);
+        if keeps_chain_hashes {
+            tree.keep_chain_hashes();
+        }
+        tree
     }
 
     /// An independent copy, without a forest. It takes as much memory as the state.
@@ -150,6 +168,7 @@ impl Cluster {
             head: self.head.clone(),
             trees: self.trees.iter().map(Tree::copy_without_forest).collect(),
             tiers: self.tiers.iter().map(|(&at, tree)| (at, tree.copy_without_forest())).collect(),
+            keeps_chain_hashes: false,
         }
     }
 

@@ -140,7 +140,8 @@ impl SnapshotReader {
             }
             SnapshotPart::End { hidden, digest } => {
                 let (head, readers) = self.state.take().ok_or(SnapshotError::Order)?;
-                let mut cluster = Cluster { head, trees: Vec::new(), tiers: BTreeMap::new() };
+                let mut cluster =
+                    Cluster { head, trees: Vec::new(), tiers: BTreeMap::new(), keeps_chain_hashes: false };
                 for ((pool, tier), reader) in readers {
                     let pool_in = |slot| cluster.pool_of(cluster.workers().in_slot(slot)?);
                     let is_its = |(slot, of, _): &&(Slot, Option<Tier>, u64)| {

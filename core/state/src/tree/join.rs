@@ -81,6 +81,9 @@ impl Tree {
         let mut todo = vec![top];
         while let Some(node) = todo.pop() {
             self.arena[node].mark_attached();
+            if let Some(chains) = &mut self.chain_hashes {
+                chains.add(node, self.arena[node].parent, self.arena[node].tokens);
+            }
             if !self.owners(node).is_empty() {
                 self.holdings_mut(worker).unattached -= 1;
                 self.totals.unattached -= 1;

@@ -35,6 +35,7 @@
 //! hits.
 
 mod arena;
+mod chain_hashes;
 mod children;
 mod coldest;
 mod duplicate_hashes;
@@ -71,6 +72,7 @@ pub use union::{Holders, Union};
 pub use walk::{Step, Walk};
 
 use arena::Arena;
+use chain_hashes::ChainHashes;
 use children::ChildIndex;
 use duplicate_hashes::DuplicateHashes;
 use forest::{Forest, TreeNodes};
@@ -165,6 +167,7 @@ pub struct Tree {
     digest: u64,
     limit: u32,
     turnover: Turnover,
+    chain_hashes: Option<ChainHashes>,
     forest: Option<Box<Forest>>,
 }
 
@@ -193,11 +196,12 @@ impl Tree {
             digest: 0,
             limit: limit.max(1),
             turnover: Turnover::default(),
+            chain_hashes: None,
             forest: None,
         }
     }
 
-    /// A copy without a forest, for a slow reader. Takes some tens of milliseconds for a million nodes.
+    /// A copy without a forest and chain hashes, for a slow reader. Takes some tens of milliseconds for a million nodes.
     #[must_use]
     pub fn copy_without_forest(&self) -> Self {
         Self {
@@ -213,6 +217,7 @@ impl Tree {
             digest: self.digest,
             limit: self.limit,
             turnover: self.turnover,
+            chain_hashes: None,
             forest: None,
         }
     }
@@ -364,6 +369,7 @@ impl Tree {
             + self.hits.heap_bytes()
             + self.orphan_parents.capacity() * size_of::<((Slot, BlockHash), NodeId)>()
             + self.holdings.capacity() * size_of::<Holdings>()
+            + self.chain_hashes.as_ref().map_or(0, ChainHashes::heap_bytes)
     }
 
     /// Notifies the forest, if there is one, of a change.

@@ -295,6 +295,9 @@ impl Tree {
                 self.remove_name(worker, key.hash);
             }
             let node = self.arena.add_owned(last, is_unattached, tokens, key.hash, touched, own);
+            if let Some(chains) = &mut self.chain_hashes {
+                chains.add(node, last, tokens);
+            }
             if last == above {
                 self.child_index.link(&mut self.arena, last, node);
             } else {
@@ -341,6 +344,9 @@ impl Tree {
         }
         let orphan_parent = self.arena.add_orphan_parent(u64::from(worker.0), missing.0);
         self.orphan_parents.insert((worker, missing), orphan_parent);
+        if let Some(chains) = &mut self.chain_hashes {
+            chains.forget(orphan_parent);
+        }
         orphan_parent
     }
 

@@ -7,7 +7,7 @@ use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{
     Candidate, Decision, DecisionSource, DecisionSources, Ended, NotReconstructed, Outcome, PathEnd,
-    Progress, RoutingMode,
+    Progress, Reuse, RoutingMode,
 };
 use radixscope_router::Formula;
 use radixscope_state::requests::Prompt;
@@ -243,6 +243,8 @@ pub(in crate::routing) struct Reconstruction {
     /// Where in the tree the prompt's held beginning ended.
     pub(in crate::routing) path: Option<PathEnd>,
     pub(in crate::routing) outcome: Result<Computed, NotReconstructed>,
+    /// How much of the prompt was cached where.
+    pub(in crate::routing) reuse: Option<Reuse>,
 }
 
 /// Costs that were computed.

@@ -416,7 +416,7 @@ fn reconstruction(overlap_blocks: u32, cost: f64) -> Option<Reconstruction> {
         overlap_blocks: overlap_blocks.into(),
         cost,
     };
-    Some(Reconstruction { path: None, outcome: Ok(computed) })
+    Some(Reconstruction { path: None, reuse: None, outcome: Ok(computed) })
 }
 
 /// As 1.2 and later report it: 7 full blocks, of which the worker held as many as leave so much to prefill.
@@ -499,7 +499,7 @@ fn of_several_reports_the_nearest_to_the_choice_counts() {
 fn of_several_costs_those_that_the_router_wrote_count_and_none_that_contradict_it() {
     use Completeness::{AllCandidates, ChosenOnly, Reconstructed};
     let all = Slots::default;
-    let failed = Reconstruction { path: None, outcome: Err(NotReconstructed::State) };
+    let failed = Reconstruction { path: None, reuse: None, outcome: Err(NotReconstructed::State) };
     let rows: Vec<(&str, Slots, Completeness, Option<NotReconstructed>)> = vec![
         ("chosen", Slots { choice: choice(7.625, Some(7)), ..all() }, ChosenOnly, None),
         ("computed", Slots { reconstruction: reconstruction(7, 7.625), ..all() }, Reconstructed, None),

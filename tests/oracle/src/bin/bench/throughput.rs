@@ -240,6 +240,10 @@ impl RecordSink for Retained {
         &self.cluster
     }
 
+    fn keep_chain_hashes(&mut self) {
+        self.cluster.keep_chain_hashes();
+    }
+
     fn append(&mut self, entry: &Entry<'_>) {
         self.cluster.append(entry);
         self.entries.push(postcard::to_allocvec(entry).unwrap_or_default());
