@@ -612,10 +612,10 @@ pub enum NotReconstructed {
     State,
     /// What the chosen worker held: computed it is not what the router reported.
     Overlap,
-    /// A worker's load or an option of the router: the computed cost is not what the router reported, or another worker would
-    /// have been cheaper.
+    /// A worker's load, an option of the router or a binding of the session: the computed cost is not what the router reported, or
+    /// another worker would have been cheaper.
     Cost,
-    /// The prompt's blocks: the router names them at random.
+    /// The prompt's blocks: the router names them at random or with a secret key.
     Prompt,
 }
 
@@ -642,11 +642,11 @@ impl NotReconstructed {
             }
             Self::Cost => {
                 "The cost of the chosen worker differs from what the router reported, or another worker would have had \
-                 a lower cost: a load or an option of the router is unknown."
+                 a lower cost: a load, an option of the router or a session that is bound to its worker is unknown."
             }
             Self::Prompt => {
-                "The router's messages name the blocks of this prompt at random, so its cached blocks on the other workers are unknown. \
-                 The frontend's log at DEBUG has them."
+                "The router's messages name the blocks of this prompt at random or with a secret key (--router-tracking-hash), so its cached \
+                 blocks on the other workers are unknown. The frontend's log at DEBUG has them."
             }
         }
     }

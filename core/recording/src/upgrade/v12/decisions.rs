@@ -76,6 +76,8 @@ impl Decision {
             adapter,
             other_part,
             mode,
+            session: None,
+            decided_by: None,
         }
     }
 
