@@ -5,7 +5,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use radixscope_model::id::{DecisionId, Millis, Worker};
 use radixscope_model::record::PanelRef;
-use radixscope_state::cluster::{DecisionKind, Sort};
+use radixscope_state::cluster::{ByFilter, DecisionKind, Sort};
 use radixscope_state::tree::forest::Order;
 
 use crate::time_range::{TimePoint, TimeRange};
@@ -146,6 +146,10 @@ pub struct Address {
     pub decision: Option<DecisionId>,
     /// Only decisions of this kind are listed.
     pub outcome: Option<DecisionKind>,
+    /// Only decisions are listed that this decided.
+    pub by: Option<ByFilter>,
+    /// Only decisions of this session are listed; empty: all.
+    pub session: String,
     /// Only decisions are listed that contain this in their texts; empty: all.
     pub find: String,
     /// What decisions are listed by.
@@ -191,6 +195,11 @@ impl Address {
                 "order" => parse_order(&value).map(|order| address.order = order),
                 "decision" => value.parse().ok().map(|id| address.decision = Some(DecisionId(id))),
                 "outcome" => DecisionKind::named(&value).map(|kind| address.outcome = Some(kind)),
+                "by" => ByFilter::named(&value).map(|by| address.by = Some(by)),
+                "session" => {
+                    address.session = value.clone();
+                    Some(())
+                }
                 // Links of earlier versions look for a request id.
                 "find" | "request" => {
                     address.find = value.clone();
@@ -298,6 +307,12 @@ impl Address {
         if let Some(kind) = self.outcome {
             parts.push(format!("outcome={}", kind.as_str()));
         }
+        if let Some(by) = self.by {
+            parts.push(format!("by={}", by.as_str()));
+        }
+        if !self.session.is_empty() {
+            parts.push(format!("session={}", encode(&self.session)));
+        }
         if !self.find.is_empty() {
             parts.push(format!("find={}", encode(&self.find)));
         }
@@ -338,6 +353,7 @@ fn expected(key: &str) -> &'static str {
         "sort" => "a column, with - for the most first: -ttft, hit-rate, -cost-gap; newest first is used",
         "from" | "to" => "now, now-15m or Unix milliseconds; the last 5 minutes are shown",
         "a" | "b" => "a moment is Unix milliseconds; it is not marked",
+        "by" => "cost, session_affinity, pinned, policy, mode or unknown; all are shown",
         "outcome" => "hit, partial, miss, tie, lost-affinity or unknown; all are shown",
         _ => "size or stable; size is used",
     }
@@ -540,6 +556,20 @@ mod tests {
         let (address, notices) = Address::parse("outcome=good&decision=x&sort=best");
         assert_eq!((address, notices.len()), (Address::default(), 3));
         assert!(notices[0].ends_with("lost-affinity or unknown; all are shown"));
+    }
+
+    #[test]
+    fn what_decided_and_whose_session_it_was_is_in_the_address() {
+        let query = "?view=decisions&by=session_affinity&session=a%26b";
+        let (address, notices) = Address::parse(query);
+        assert!(notices.is_empty(), "{notices:?}");
+        assert_eq!((address.by, address.session.as_str()), (ByFilter::named("session_affinity"), "a&b"));
+        assert_eq!(address.query(), query);
+        for by in ByFilter::ALL {
+            assert_eq!(Address::parse(&format!("by={}", by.as_str())).0.by, Some(by));
+        }
+        let (address, notices) = Address::parse("by=luck");
+        assert_eq!((address, notices.len()), (Address::default(), 1));
     }
 
     #[test]

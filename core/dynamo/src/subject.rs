@@ -14,6 +14,7 @@ pub const SUBSCRIPTIONS: &[&str] = &[
     "namespace.*.kv-hit-rate",
     "namespace.*.component.*.active_sequences_events",
     "namespace.*.component.*.endpoint.*.active_sequences_events",
+    "namespace.*.component.*.endpoint.*.session_affinity_events",
     "*.kv-events",
     REQUEST_TRACE,
 ];
@@ -86,6 +87,7 @@ pub fn parse(subject: &str) -> Option<Subject> {
         "kv-hit-rate" => Topic::KvHitRate,
         "kv_metrics" => Topic::KvMetrics,
         "active_sequences_events" => Topic::ActiveSequences,
+        "session_affinity_events" => Topic::SessionAffinity,
         _ => return None,
     };
     let mut tokens = scope.split('.');
@@ -192,6 +194,10 @@ mod tests {
             (
                 "namespace.dynamo.component.backend.active_sequences_events",
                 (ActiveSequences, "dynamo", "backend", "", Core),
+            ),
+            (
+                "namespace.dynamo.component.backend.endpoint.generate.session_affinity_events",
+                (Topic::SessionAffinity, "dynamo", "backend", "generate", Core),
             ),
             ("dynamo.request_trace.v1", (Topic::RequestTrace, "", "", "", Core)),
             // A namespace may be called anything, also what the other tokens are called.

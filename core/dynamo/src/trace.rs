@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use super::active_sequence::token_sequence;
 use super::envelope::Format;
 use super::error::{DecodeError, Reason};
-use super::typed::{self, Text};
+use super::typed::{self, Text, TextOrOther};
 use radixscope_model::id::Worker;
-use radixscope_model::record::Topic;
+use radixscope_model::record::{MAX_SESSION_BYTES, Topic};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -23,6 +23,8 @@ pub struct RequestTrace<'a> {
     pub request_id: Cow<'a, str>,
     /// The client's own id of it.
     pub x_request_id: Option<Cow<'a, str>>,
+    /// The session that its client named (≥ 1.6); at most [`MAX_SESSION_BYTES`].
+    pub session_id: Option<Cow<'a, str>>,
     /// Name of the model.
     pub model: Option<Cow<'a, str>>,
     /// Length of the prompt in tokens.
@@ -77,7 +79,11 @@ pub fn decode(body: &[u8]) -> Result<Option<RequestTrace<'_>>, DecodeError> {
     let missing = || DecodeError::new(Reason::MissingField, format!("{TOPIC}: request: is missing (byte 0)"));
     let request = record.request.ok_or_else(missing)?.get().as_bytes();
     let request: Request<'_> = typed::decode_json(TOPIC, request, body)?;
-    Ok(Some(RequestTrace { event_time_ms: record.event_time_unix_ms, ..request.into() }))
+    // Without a session a request is traced all the same.
+    let AgentContext { session_id } = typed::or_default(record.agent_context);
+    let session_id = session_id.and_then(TextOrOther::text);
+    let session_id = session_id.filter(|id| !id.is_empty() && id.len() <= MAX_SESSION_BYTES);
+    Ok(Some(RequestTrace { event_time_ms: record.event_time_unix_ms, session_id, ..request.into() }))
 }
 
 const TOPIC: &str = Topic::RequestTrace.as_str();
@@ -92,6 +98,14 @@ struct Record<'a> {
     event_time_unix_ms: Option<u64>,
     #[serde(borrow)]
     request: Option<&'a RawValue>,
+    #[serde(borrow)]
+    agent_context: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize, Default)]
+struct AgentContext<'a> {
+    #[serde(borrow)]
+    session_id: Option<TextOrOther<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -142,6 +156,8 @@ impl<'a> From<Request<'a>> for RequestTrace<'a> {
             event_time_ms: None,
             request_id: request.request_id,
             x_request_id: request.x_request_id.map(|Text(id)| id),
+            // Beside the request in the record.
+            session_id: None,
             model: request.model.map(|Text(name)| name),
             input_tokens: request.input_tokens,
             output_tokens: request.output_tokens,

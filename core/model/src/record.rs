@@ -60,6 +60,9 @@ pub use scrape::{
 /// Version of the binary form of everything in this file.
 pub const RECORD_VERSION: u8 = 14;
 
+/// Longest name of a session, in bytes. Clients choose it: a UUID is 36.
+pub const MAX_SESSION_BYTES: usize = 256;
+
 /// One KV block as a worker stored it: the engine's identity of it and the router's hash of its tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Block {
@@ -517,6 +520,10 @@ pub struct Decision {
     /// How the router chooses, where its log names another mode than by cached blocks and load. `None`: by those, or not
     /// reported.
     pub mode: Option<RoutingMode>,
+    /// The session that the request is of, as its client named it; at most [`MAX_SESSION_BYTES`].
+    pub session: Option<String>,
+    /// What decided. `None`: the reports do not show it.
+    pub decided_by: Option<DecidedBy>,
 }
 
 impl Decision {
@@ -548,6 +555,8 @@ impl Decision {
             adapter: None,
             other_part: None,
             mode: None,
+            session: None,
+            decided_by: None,
         }
     }
 
@@ -607,10 +616,10 @@ pub enum NotReconstructed {
     State,
     /// What the chosen worker held: computed it is not what the router reported.
     Overlap,
-    /// A worker's load or an option of the router: the computed cost is not what the router reported, or another worker would
-    /// have been cheaper.
+    /// A worker's load, an option of the router or a binding of the session: the computed cost is not what the router reported, or
+    /// another worker would have been cheaper.
     Cost,
-    /// The prompt's blocks: the router names them at random.
+    /// The prompt's blocks: the router names them at random or with a secret key.
     Prompt,
 }
 
@@ -637,11 +646,11 @@ impl NotReconstructed {
             }
             Self::Cost => {
                 "The cost of the chosen worker differs from what the router reported, or another worker would have had \
-                 a lower cost: a load or an option of the router is unknown."
+                 a lower cost: a load, an option of the router or a session that is bound to its worker is unknown."
             }
             Self::Prompt => {
-                "The router's messages name the blocks of this prompt at random, so its cached blocks on the other workers are unknown. \
-                 The frontend's log at DEBUG has them."
+                "The router's messages name the blocks of this prompt at random or with a secret key (--router-tracking-hash), so its cached \
+                 blocks on the other workers are unknown. The frontend's log at DEBUG has them."
             }
         }
     }
@@ -678,6 +687,45 @@ pub enum DecisionSource {
     Log,
     /// `dynamo.request_trace.v1` (≥ 1.4), at the request's end.
     RequestTrace,
+    /// `session_affinity_events` (≥ 1.6): what the session was bound to.
+    SessionAffinity,
+}
+
+/// What a router chose a worker by.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
+pub enum DecidedBy {
+    /// The lowest cost, by the cost formula.
+    Cost,
+    /// The worker that the session of the request is bound to (`--router-session-affinity-ttl-secs`, ≥ 1.6).
+    SessionAffinity,
+    /// The request was bound to the worker before the router chose: by its session, its client or a gateway. Which of these is
+    /// not reported.
+    Pinned,
+    /// Another worker-selection policy than the cost formula (`--router-policy-config`, ≥ 1.6). Dynamo reports no name of it.
+    Policy,
+    /// A mode that weighs no costs: round robin, random, direct and the like. [`Decision::mode`] names it.
+    Mode,
+}
+
+impl DecidedBy {
+    /// Every one.
+    pub const ALL: [Self; 5] = [Self::Cost, Self::SessionAffinity, Self::Pinned, Self::Policy, Self::Mode];
+
+    /// By its name in the API.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|by| by.as_str() == name)
+    }
+
+    /// In a few words.
+    pub const fn to_text(self) -> &'static str {
+        match self {
+            Self::Cost => "lowest cost",
+            Self::SessionAffinity => "session affinity",
+            Self::Pinned => "bound to the worker",
+            Self::Policy => "worker-selection policy",
+            Self::Mode => "routing mode",
+        }
+    }
 }
 
 /// A set of [`DecisionSource`]s.
@@ -702,8 +750,8 @@ impl DecisionSources {
 
     /// Its sources, in the order of [`DecisionSource`].
     pub fn iter(self) -> impl Iterator<Item = DecisionSource> {
-        use DecisionSource::{ActiveSequences, KvHitRate, Log, RequestTrace};
-        [KvHitRate, ActiveSequences, Log, RequestTrace]
+        use DecisionSource::{ActiveSequences, KvHitRate, Log, RequestTrace, SessionAffinity};
+        [KvHitRate, ActiveSequences, Log, RequestTrace, SessionAffinity]
             .into_iter()
             .filter(move |&source| self.contains(source))
     }
@@ -946,6 +994,8 @@ pub enum Topic {
     Health,
     /// None of the above.
     Other,
+    /// `session_affinity_events`: which worker a session is bound to (≥ 1.6).
+    SessionAffinity,
 }
 
 /// How we know that messages are lost. A lost message is counted under one cause only, the most exact there is: where
@@ -1026,6 +1076,7 @@ str_names! {
         KvEvents => "kv-events", KvHitRate => "kv-hit-rate", KvMetrics => "kv_metrics",
         ActiveSequences => "active_sequences_events", Discovery => "discovery", TreeDump => "tree_dump",
         RequestTrace => "dynamo.request_trace.v1", Log => "log", Metrics => "metrics", Health => "health", Other => "other",
+        SessionAffinity => "session_affinity_events",
     }
 }
 str_names! {
@@ -1047,7 +1098,13 @@ str_names! {
     /// Name in the API.
     DecisionSource {
         KvHitRate => "kv-hit-rate", ActiveSequences => "active_sequences_events", Log => "log",
-        RequestTrace => "dynamo.request_trace.v1",
+        RequestTrace => "dynamo.request_trace.v1", SessionAffinity => "session_affinity_events",
+    }
+}
+str_names! {
+    /// Name in the API and in addresses.
+    DecidedBy {
+        Cost => "cost", SessionAffinity => "session_affinity", Pinned => "pinned", Policy => "policy", Mode => "mode",
     }
 }
 str_names! {

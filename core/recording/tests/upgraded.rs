@@ -29,7 +29,14 @@ const V12: Fixture = Fixture {
     workers: include_str!("fixtures/v12-workers.csv"),
 };
 
-const ALL: [Fixture; 2] = [V11, V12];
+/// 1.6.1 with session affinity, replica sync, traces and the router's log, by the last program whose decisions had no session.
+const V13: Fixture = Fixture {
+    file: include_bytes!("fixtures/v13.mcap"),
+    decisions: include_str!("fixtures/v13-decisions.csv"),
+    workers: include_str!("fixtures/v13-workers.csv"),
+};
+
+const ALL: [Fixture; 3] = [V11, V12, V13];
 
 fn open(fixture: &Fixture) -> Recording<Cursor<&'static [u8]>> {
     Recording::open(Cursor::new(fixture.file)).unwrap()
@@ -132,6 +139,22 @@ fn decisions_of_which_each_source_wrote_a_part_are_shown_whole() {
         of_two_sources += usize::from(sources.len() == 2);
     }
     assert!(of_two_sources > 40, "{of_two_sources}");
+}
+
+#[test]
+fn of_a_decision_without_a_session_nothing_else_is_lost() {
+    let cluster = series(&V13).play(&mut |_| {}).unwrap().cluster;
+    for row in rows(V13.decisions) {
+        let id = row("decision_id");
+        let mut all = cluster.decisions().newest_first();
+        let decided = all.find(|decided| decided.decision.id.to_string() == id).unwrap();
+        let sources: Vec<&str> = decided.sources().map(|source| source.as_str()).collect();
+        assert_eq!(sources.join(" "), row("sources"), "{id}");
+        let candidates = Some(decided.decision.candidates.len() as u64).filter(|&count| count > 0);
+        assert_eq!(optional(candidates), row("candidates"), "{id}");
+        assert_eq!(optional(decided.progress.ended_ms.map(|at| at.0)), row("ended_ms"), "{id}");
+        assert_eq!((decided.decision.session.as_deref(), decided.decision.decided_by), (None, None), "{id}");
+    }
 }
 
 #[test]

@@ -54,6 +54,7 @@ pub(crate) fn rule(status: &mut RuleStatus, names: &mut dyn Pseudonyms) {
 pub(crate) fn decision(decision: &mut Decision, names: &mut dyn Pseudonyms) {
     decision.router = decision.router.map(|router| names.number(router));
     decision.request_id = decision.request_id.as_deref().map(|id| name("request", id, names));
+    decision.session = decision.session.as_deref().map(|session| name("session", session, names));
     decision.adapter = decision.adapter.as_deref().map(|adapter| name("adapter", adapter, names));
 }
 

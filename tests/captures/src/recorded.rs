@@ -136,6 +136,10 @@ impl<W: Write> RecordSink for Recorder<W> {
         &self.cluster
     }
 
+    fn keep_chain_hashes(&mut self) {
+        self.cluster.keep_chain_hashes();
+    }
+
     fn append(&mut self, entry: &Entry<'_>) {
         self.at_ms = self.at_ms.max(entry.at_ms);
         self.cluster.append(entry);

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::duration;
 use radixscope_model::record::{Completeness, Outcome};
-use radixscope_state::cluster::{DecisionEntry, TtftPart, candidates_hint};
+use radixscope_state::cluster::{ByFilter, DecisionEntry, TtftPart, candidates_hint};
 
 use radixscope_icicle::palette::label;
 use radixscope_router::explain::Short;
@@ -135,6 +135,8 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
                 {move || store.pool_label(worker).map(|(_, text)| view! { <div><dt>"Pool"</dt><dd data-testid="details-pool">{text}</dd></div> })}
                 {decision.adapter.clone().map(|name| view! { <div><dt>"Adapter"</dt><dd data-testid="details-adapter">{name}</dd></div> })}
                 {request.clone().map(|id| view! { <div><dt>"Request"</dt><dd class="mono" data-testid="details-request">{id}</dd></div> })}
+                {decision.session.clone().map(|session| view! { <SessionLink ledger session/> })}
+                <div><dt>"Decided by"</dt><dd data-testid="details-by">{ByFilter(decision.decided_by).to_text()}</dd></div>
                 <div><dt>"Known"</dt><dd>{known_from(&decided)}</dd></div>
             </dl>
             <h4>"Cost, lower wins"</h4>
@@ -146,6 +148,22 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
             {timeline(&decided)}
             {ttft_split(ledger, &decided)}
             <Ticket ledger decided instead/>
+        </div>
+    }
+}
+
+/// The session of a decision, and the way to its other decisions.
+#[component]
+fn SessionLink(ledger: Ledger, session: String) -> impl IntoView {
+    let store = ledger.store;
+    let name = session.clone();
+    let list = move |_| store.address.update(|address| address.session.clone_from(&name));
+    view! {
+        <div>
+            <dt>"Session"</dt>
+            <dd class="mono">
+                <button class="plain" data-testid="details-session" title="List the decisions of this session" on:click=list>{session}</button>
+            </dd>
         </div>
     }
 }

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use radixscope_icicle::palette::label;
 use radixscope_model::id::{Worker, WorkerIx};
-use radixscope_state::cluster::{DecisionKind, HIT_SHARE};
+use radixscope_state::cluster::{ByFilter, DecisionKind, HIT_SHARE};
 
 use super::outcome_name;
 use super::save;
@@ -44,10 +44,12 @@ pub(super) fn Filters(ledger: Ledger) -> impl IntoView {
                     {move || options()}
                 </select>
             </label>
+            <ByChoice ledger/>
+            <SessionFilter ledger/>
             <label class="find">
                 <span>"Find"</span>
-                <input type="search" data-testid="filter-find" placeholder="request, model, reason" spellcheck="false"
-                    title="Text in the request id, in the name of worker, pool or model, or in the reason"
+                <input type="search" data-testid="filter-find" placeholder="request, session, model, reason" spellcheck="false"
+                    title="Text in the ids of request and session, in the name of worker, pool or model, or in the reason"
                     prop:value=move || find()
                     on:input=move |event| store.address.update(|a| a.find = event_target_value(&event))/>
             </label>
@@ -66,6 +68,53 @@ pub(super) fn Filters(ledger: Ledger) -> impl IntoView {
 fn workers(shown: &ViewContext<'_>) -> Vec<(WorkerIx, Worker)> {
     let known = shown.workers().indexed().filter(|(_, state)| shown.has(state.pool));
     known.map(|(worker, state)| (worker, state.id)).take(LISTED).collect()
+}
+
+/// What decided, to choose from, each with its count.
+#[component]
+fn ByChoice(ledger: Ledger) -> impl IntoView {
+    let store = ledger.store;
+    let only = Memo::new(move |_| store.address.with(|address| address.by));
+    let counts = Memo::new(move |_| ledger.view.with(|view| view.picked.of_by));
+    let options = move || {
+        let option = |(by, count): (ByFilter, u32)| {
+            let is_chosen = move || only.get() == Some(by);
+            let text = format!("{} {}", by.to_text(), format::count(count.into()));
+            // What decided none of them is left out, unless it is chosen.
+            (count > 0 || only.get() == Some(by))
+                .then(|| view! { <option value=by.as_str() selected=is_chosen>{text}</option> })
+        };
+        ByFilter::ALL.into_iter().zip(counts.get()).map(option).collect_view()
+    };
+    let choose = move |event| {
+        let by = ByFilter::named(&event_target_value(&event));
+        store.address.update(|address| address.by = by);
+    };
+    view! {
+        <label class="find">
+            <span>"Decided by"</span>
+            <select data-testid="filter-by" on:change=choose
+                title="What decided: the lowest cost, the session that is bound to a worker, another policy or mode. Decisions that the cost did not decide are no ties and skip no better-cached worker">
+                <option value="" selected=move || only.get().is_none()>"all"</option>
+                {move || options()}
+            </select>
+        </label>
+    }
+}
+
+/// The session whose decisions are listed, with the way back to all. It is chosen in a decision's details.
+#[component]
+fn SessionFilter(ledger: Ledger) -> impl IntoView {
+    let store = ledger.store;
+    let session = Memo::new(move |_| store.address.with(|address| address.session.clone()));
+    let clear = move |_| store.address.update(|address| address.session.clear());
+    view! {
+        <Show when=move || !session.with(String::is_empty)>
+            <button class="filter on" data-testid="filter-session" title="List the decisions of all sessions" on:click=clear>
+                {move || format!("Session {} ×", session.get())}
+            </button>
+        </Show>
+    }
 }
 
 /// One kind with its count; `None` is every kind.

@@ -1,7 +1,7 @@
 //! A line of the ledger as text.
 
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
-use radixscope_model::record::{Completeness, DecisionSource};
+use radixscope_model::record::{Completeness, DecidedBy, DecisionSource};
 use radixscope_router::explain::Short;
 use radixscope_state::cluster::{CacheOutcome, DecisionEntry};
 
@@ -33,7 +33,7 @@ pub(super) struct DecisionLine {
     pub cost_gap: String,
     pub cost_gap_title: String,
     pub verdict: CacheOutcome,
-    /// Tie, better-cached worker skipped.
+    /// Tie, better-cached worker skipped, what else than the cost decided.
     pub flags: String,
     pub known: &'static str,
     pub known_title: String,
@@ -54,7 +54,12 @@ impl DecisionLine {
             ),
             Err(why) => (UNKNOWN.to_owned(), format!("Unknown: {}", why.as_str())),
         };
-        let mut flags = String::new();
+        let mut flags = match decision.decided_by {
+            Some(DecidedBy::SessionAffinity) => "session".to_owned(),
+            Some(DecidedBy::Pinned) => "bound".to_owned(),
+            Some(DecidedBy::Policy) => "policy".to_owned(),
+            Some(DecidedBy::Cost | DecidedBy::Mode) | None => String::new(),
+        };
         if decided.is_tie() {
             flags.push_str("tie");
         }

@@ -73,7 +73,9 @@ impl Pass<'_> {
         } else {
             let request = decided.decision.request_id.as_deref().unwrap_or_default();
             let lost = || decided.why_affinity_was_lost(label);
+            let session = decided.decision.session.as_deref().unwrap_or_default();
             has(request, text)
+                || has(session, text)
                 || has(&decided.why(label), text)
                 || lost().is_some_and(|lost| has(&lost, text))
         };

@@ -8,6 +8,7 @@ use radixscope_state::cluster::{Cluster, Column, DecisionEntry, Filter, Picked, 
 
 use super::search::Search;
 use crate::store::{Store, ViewContext};
+use crate::url::Address;
 
 /// What is shown while paused: a copy, because the state forgets.
 pub(super) struct PausedDecisions {
@@ -27,8 +28,8 @@ pub(super) struct View {
     pub ever: u64,
     /// Record that the state was at: equal views show the same.
     seq: u64,
-    /// What was requested.
-    query: (Filter, String),
+    /// What was requested: filter, session, text.
+    query: (Filter, String, String),
 }
 
 /// Since Pause.
@@ -61,8 +62,9 @@ impl Ledger {
         let query = Memo::new(move |_| {
             let (worker, pool) = (store.picked(), store.pools.get().only);
             store.address.with(|address| {
-                let filter = Filter { pool, worker, kind: address.outcome, sort: address.sort };
-                (filter, address.find.clone())
+                let Address { outcome: kind, by, sort, .. } = *address;
+                let filter = Filter { pool, worker, kind, by, sort };
+                (filter, address.session.clone(), address.find.clone())
             })
         });
         let visited = RwSignal::new((false, false));
@@ -80,9 +82,12 @@ impl Ledger {
             let look = |shown: &ViewContext<'_>| {
                 let mut view = View { query: query.clone(), ..View::default() };
                 search.update_value(|search| {
-                    let (filter, text) = &query;
+                    let (filter, session, text) = &query;
+                    let is_of_session = |decided: &DecisionEntry| {
+                        session.is_empty() || decided.decision.session.as_ref() == Some(session)
+                    };
                     let mut pass = search.pass(shown, text, filter);
-                    let is_found = |decided: &DecisionEntry| pass.is_found(decided);
+                    let is_found = |decided: &DecisionEntry| is_of_session(decided) && pass.is_found(decided);
                     if let Some(held) = &held {
                         view.picked = Picked::of(filter, held.decisions.iter(), is_found);
                         (view.retained, view.ever) = (held.decisions.len() as u64, held.ever);

@@ -40,7 +40,7 @@ const COLUMNS: [(&str, &str, &str); 11] = [
     (
         "l-verdict",
         "Outcome",
-        "How much of the prompt was cached on the chosen worker; tie: several share the lowest cost; skipped: more blocks were cached on another worker",
+        "How much of the prompt was cached on the chosen worker; tie: several share the lowest cost; −N: so many more blocks were cached on another worker; session, bound, policy: what decided, not the cost",
     ),
     (
         "l-known",

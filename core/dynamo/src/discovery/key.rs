@@ -74,6 +74,7 @@ impl<'k> EntryKey<'k> {
             "kv-hit-rate" => Topic::KvHitRate,
             "kv_metrics" => Topic::KvMetrics,
             "active_sequences_events" => Topic::ActiveSequences,
+            "session_affinity_events" => Topic::SessionAffinity,
             _ => Topic::Other,
         };
         let [namespace, component, endpoint] = [self.namespace, self.component, self.endpoint].map(Box::from);

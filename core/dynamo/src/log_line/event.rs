@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use super::printed::Printed;
 use radixscope_model::id::{Worker, WorkerId};
+#[cfg(doc)]
+use radixscope_model::record::MAX_SESSION_BYTES;
 use radixscope_model::record::{LogSignal, Role, RoutingMode};
 
 /// The contents of a line.
@@ -18,6 +20,8 @@ pub enum LogEvent<'a> {
     Selected(Selected<'a>),
     /// A worker was chosen by another mode than by KV (≥ 1.5).
     SelectedWithoutKv(SelectedWithoutKv<'a>),
+    /// The router looked for the worker that a session is bound to (≥ 1.6, DEBUG).
+    SessionLookup(SessionLookup<'a>),
     /// The chosen worker is given the request (1.3, 1.4). Not written for a query that runs nothing.
     Dispatched(Dispatched<'a>),
     /// The overlap of the chosen worker (≥ 1.0, DEBUG).
@@ -62,6 +66,7 @@ impl LogEvent<'_> {
             LogEvent::SelectedWithoutKv(selected) => Some(Worker { id: selected.worker, dp_rank: 0 }),
             LogEvent::WorkerAdded(worker) | LogEvent::WorkerRemoved(worker) => Some(*worker),
             LogEvent::Signal { worker, .. } => *worker,
+            LogEvent::SessionLookup(lookup) => lookup.bound_to,
             LogEvent::Tie(_)
             | LogEvent::Stopping
             | LogEvent::Unreachable(_)
@@ -97,6 +102,11 @@ impl LogEvent<'_> {
             LogEvent::SelectedWithoutKv(event) => {
                 LogEvent::SelectedWithoutKv(SelectedWithoutKv { ids: event.ids.into_owned(), ..event })
             }
+            LogEvent::SessionLookup(event) => LogEvent::SessionLookup(SessionLookup {
+                ids: event.ids.into_owned(),
+                session_id: own(event.session_id),
+                ..event
+            }),
             LogEvent::Unreachable(event) => {
                 LogEvent::Unreachable(Unreachable { ids: event.ids.into_owned(), ..event })
             }
@@ -282,6 +292,17 @@ pub struct SelectedWithoutKv<'a> {
     pub candidate_count: Option<u64>,
     /// Requests that ran on it, where the mode counts them.
     pub occupancy: Option<u64>,
+}
+
+/// What a router knows of a session when it routes a request of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SessionLookup<'a> {
+    /// Of which request: by the HTTP span's id.
+    pub ids: RequestIds<'a>,
+    /// The session, at most [`MAX_SESSION_BYTES`].
+    pub session_id: Cow<'a, str>,
+    /// The worker that it is bound to. `None`: to none yet; it will be to the one that is chosen.
+    pub bound_to: Option<Worker>,
 }
 
 /// A worker could not be reached for a request that was not routed by KV.

@@ -31,7 +31,7 @@ use memchr::memmem::Finder;
 
 pub use event::{
     Dispatched, Ending, Formula, LogEvent, RequestDone, RequestIds, RequestReceived, RouteDone, RoutingBest,
-    RoutingInput, Selected, SelectedWithoutKv, Terms, Tie, Unreachable, UnreachableWhy,
+    RoutingInput, Selected, SelectedWithoutKv, SessionLookup, Terms, Tie, Unreachable, UnreachableWhy,
 };
 pub use printed::Printed;
 
@@ -84,11 +84,12 @@ impl Level {
 
 /// One of these is in every line about routing; none has a character that JSON escapes or that
 /// could be coloured.
-const PHRASES: [&str; 24] = [
+const PHRASES: [&str; 25] = [
     "ormula for worker_id=",
     "Multiple workers tied with same logit",
     "Selected worker",
     "Selected pinned worker",
+    "ession affinity ",
     "[ROUTING",
     "route request ",
     "request completed",

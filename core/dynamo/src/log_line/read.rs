@@ -2,7 +2,7 @@
 
 use super::event::{
     Dispatched, Ending, Formula, LogEvent, RequestDone, RequestIds, RequestReceived, RouteDone, RoutingBest,
-    RoutingInput, Selected, SelectedWithoutKv, Terms, Tie, Unreachable, UnreachableWhy,
+    RoutingInput, Selected, SelectedWithoutKv, SessionLookup, Terms, Tie, Unreachable, UnreachableWhy,
 };
 use super::fields::{FieldKey, Fields};
 use super::printed::Printed;
@@ -11,7 +11,7 @@ use super::sign::sign;
 use crate::error::Reason;
 use crate::wire::{Fault, InField};
 use radixscope_model::id::{Worker, WorkerId};
-use radixscope_model::record::{Role, RoutingMode};
+use radixscope_model::record::{MAX_SESSION_BYTES, Role, RoutingMode};
 
 /// Spans of this name are written by the KV-aware mode; other modes write the same words.
 const ROUTE_SPAN: &str = "kv_router.route_request";
@@ -72,6 +72,12 @@ pub(super) fn event(message: LogMessage<'_>) -> Result<Option<LogEvent<'_>>, Fau
     }
     if let Some((pinned, rest)) = either(text, "Selected worker", "Selected pinned worker") {
         return selected(message, rest, pinned).field("selection");
+    }
+    if let Some(rest) = message.after("Session affinity hit: reusing pinned worker") {
+        return session_lookup(message.fields(rest), true).field("session").map(Some);
+    }
+    if let Some(rest) = message.after("session affinity miss: new session, pinning after worker selection") {
+        return session_lookup(message.fields(rest), false).field("session").map(Some);
     }
     if let Some(rest) = text.strip_prefix("[ROUTING] Best: ") {
         return routing_best(message, rest).field("best worker").map(Some);
@@ -248,6 +254,15 @@ fn selected<'a>(message: LogMessage<'a>, rest: &'a str, pinned: bool) -> Result<
         ids: fields.take_ids(),
         worker_type: fields.role(FieldKey::WorkerType),
     })))
+}
+
+fn session_lookup(mut fields: Fields<'_>, is_bound: bool) -> Result<LogEvent<'_>, Fault> {
+    let session_id = fields.need(FieldKey::SessionId)?;
+    if session_id.is_empty() || session_id.len() > MAX_SESSION_BYTES {
+        return Err(Fault::new(Reason::TooLarge, "expected 1 to 256 bytes", 0)).field("session_id");
+    }
+    let bound_to = if is_bound { Some(fields.worker()?) } else { None };
+    Ok(LogEvent::SessionLookup(SessionLookup { ids: fields.take_ids(), session_id, bound_to }))
 }
 
 fn without_kv(mut fields: Fields<'_>, mode: RoutingMode) -> Result<LogEvent<'_>, Fault> {

@@ -5,7 +5,8 @@ use serde::Serialize;
 use radixscope_model::formula::Formula;
 use radixscope_model::id::{BlockHash, DecisionId, Millis, PoolIx, Seq, Worker, WorkerIx, optional_decimal};
 use radixscope_model::record::{
-    Candidate, Completeness, DecisionSource, NotReconstructed, PathEnd, Progress, Role, RoutingMode,
+    Candidate, Completeness, DecidedBy, DecisionSource, NotReconstructed, PathEnd, Progress, Role,
+    RoutingMode,
 };
 use radixscope_state::cluster::{Cluster, DecisionEntry, DecisionTotals, Hint, PoolState};
 
@@ -90,6 +91,11 @@ struct DecisionRow {
     /// Dynamo's name of the mode that chose, where a log names another one than by cached blocks and load: then no overlap is
     /// known. `null`: by those, or not reported.
     routing_mode: Option<RoutingMode>,
+    /// The session that the request is of, as its client named it; `null`: none, or not reported.
+    session: Option<String>,
+    /// What decided: `cost`, `session_affinity`, `pinned` (bound to the worker by its session, its client or a gateway), `policy`
+    /// (another worker-selection policy than the cost formula), `mode` (see `routing_mode`). `null`: not reported.
+    decided_by: Option<DecidedBy>,
     /// Whether the worker was given the request; `false`: a query that runs nothing, `null`: not reported.
     dispatched: Option<bool>,
     isl_tokens: Option<u64>,
@@ -136,7 +142,8 @@ struct DecisionRow {
     /// Cost of the next best candidate less that of the chosen one, in blocks.
     #[serde(rename = "margin_blocks")]
     cost_gap_blocks: Option<f64>,
-    /// Blocks of the prompt that another candidate held beyond those of the chosen one; absent where none did.
+    /// Blocks of the prompt that another candidate held beyond those of the chosen one; absent where none did, and where the cost
+    /// did not decide (`decided_by`).
     lost_affinity_blocks: Option<u32>,
 }
 
@@ -225,6 +232,8 @@ impl DecisionRow {
             adapter: decision.adapter.clone(),
             other_part: decision.other_part,
             routing_mode: decision.mode,
+            session: decision.session.clone(),
+            decided_by: decision.decided_by,
             dispatched: decision.dispatched,
             isl_tokens: decision.isl_tokens,
             isl_blocks: decision.isl_blocks,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use radixscope_model::formula::Formula;
 use radixscope_model::id::Worker;
-use radixscope_model::record::{DecisionSource, Outcome};
+use radixscope_model::record::{DecidedBy, DecisionSource, Outcome};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 
 use super::{overlap_score_weight, prefill_load_scale};
@@ -39,7 +39,7 @@ pub enum ReadColumn {
 use ReadColumn::{Flag, Real, Text, Whole};
 
 /// All columns in their order.
-pub const DECISION_COLUMNS: [(&str, ReadColumn); 34] = [
+pub const DECISION_COLUMNS: [(&str, ReadColumn); 36] = [
     ("decision_id", Whole(|of| Some(of.entry.decision.id.0))),
     ("seq", Whole(|of| Some(of.entry.seq.0))),
     ("at_ms", Whole(|of| Some(of.entry.at_ms.0))),
@@ -74,6 +74,8 @@ pub const DECISION_COLUMNS: [(&str, ReadColumn); 34] = [
     ("itl_ms", Real(|of| ms(of.entry.progress.itl_us))),
     ("output_tokens", Whole(|of| of.entry.progress.output_tokens)),
     ("cached_tokens", Whole(|of| of.entry.progress.cached_tokens)),
+    ("session", Text(|of| of.entry.decision.session.as_deref().map(Cow::Borrowed))),
+    ("decided_by", Text(|of| of.entry.decision.decided_by.map(DecidedBy::as_str).map(Cow::Borrowed))),
 ];
 
 fn sources(entry: &DecisionEntry) -> String {

@@ -81,6 +81,8 @@ pub enum LeftOut {
     TooMany,
     /// Its candidates were computed on a tree that lacked blocks, so others may have cost less.
     PartialTree,
+    /// Something else than the cost decided: the session, the client, another policy. No setting of the cost formula changes it.
+    NotByCost,
 }
 
 impl LeftOut {
@@ -94,6 +96,7 @@ impl LeftOut {
             LeftOut::BadNumber => "with a term that is no cost",
             LeftOut::TooMany => "with more candidates than are judged",
             LeftOut::PartialTree => "whose costs were computed on a tree that lacked blocks",
+            LeftOut::NotByCost => "that the cost did not decide",
         }
     }
 }

@@ -79,6 +79,9 @@ impl Sample {
 
 fn add(builder: &mut SampleBuilder, turn: u64, entry: &DecisionEntry, now: Millis) -> Result<(), LeftOut> {
     let decision = &entry.decision;
+    if !entry.is_by_cost() {
+        return Err(LeftOut::NotByCost);
+    }
     let recorded = RecordedDecision::of(entry)?;
     let chosen = recorded.chosen()? as u16;
     let settings = RouterSettings::of_decision(decision).ok_or(LeftOut::WeightUnknown)?;

@@ -90,6 +90,7 @@ pub const fn source_name(source: DecisionSource) -> &'static str {
         DecisionSource::ActiveSequences => "sequences",
         DecisionSource::Log => "log",
         DecisionSource::RequestTrace => "trace",
+        DecisionSource::SessionAffinity => "affinity",
     }
 }
 

@@ -65,6 +65,12 @@ impl WhatIf {
                     .to_owned(),
             );
         }
+        if let Some(by) = decision.decided_by.filter(|_| !decided.is_by_cost()) {
+            self.notes.push(format!(
+                "This decision was not made by cost but by {}: the ranking is what the cost formula would have given.",
+                by.to_text()
+            ));
+        }
         self.note_recorded(decision.completeness, decision.formula, &question.options);
         Ok(RoutedRequest::new(isl_tokens, size))
     }

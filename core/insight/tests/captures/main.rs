@@ -15,6 +15,7 @@ mod logged;
 mod recent_window;
 mod replay;
 mod routing;
+mod sessions;
 mod signals;
 mod topologies;
 mod topology_findings;

@@ -10,7 +10,7 @@ use radixscope_state::cluster::{Cluster, DecisionEntry};
 use crate::replay::received;
 
 /// Plays a capture. `sources`: the messages, the log, or both.
-fn play(name: &str, with_messages: bool, with_log: bool) -> Cluster {
+pub(crate) fn play(name: &str, with_messages: bool, with_log: bool) -> Cluster {
     let (mut intake, mut cluster) = (Intake::default(), Cluster::default());
     let nats = intake.source("nats", SourceKind::Nats, Millis(1), &mut cluster).unwrap();
     let log = intake.source("log", SourceKind::Logs, Millis(1), &mut cluster).unwrap();

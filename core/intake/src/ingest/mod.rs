@@ -44,6 +44,7 @@ use radixscope_dynamo::hit_rate::HitRate;
 use radixscope_dynamo::kv_event::{KvData, KvEvent, KvEvents, ResidencyDomain, StorageTier};
 use radixscope_dynamo::load::{ActiveLoad, LoadOrigin};
 use radixscope_dynamo::log_line::{self, LogEvent};
+use radixscope_dynamo::session_affinity::SessionAffinity;
 use radixscope_dynamo::subject::{Subject, Transport};
 use radixscope_dynamo::trace;
 use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
@@ -374,6 +375,16 @@ impl Ingest {
                 self.follow(&context, steps.first().filter(|s| s.by_worker).map(|s| s.worker), out);
                 self.sequences(&context, &steps, out);
                 understood
+            }
+            Topic::SessionAffinity => {
+                let affinity = SessionAffinity::decode(payload, format);
+                self.follow(&context, None, out);
+                let affinity = affinity?;
+                if let Some(worker) = self.worker(&context, affinity.worker, out) {
+                    let signal = RequestSignal::SessionAffinity { worker, affinity: &affinity };
+                    out.observe(context.observed(self, signal));
+                }
+                Ok(())
             }
             Topic::KvEvents
             | Topic::Discovery

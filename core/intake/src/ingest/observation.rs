@@ -3,6 +3,7 @@
 
 use radixscope_dynamo::active_sequence::ActiveSequence;
 use radixscope_dynamo::log_line::LogRecord;
+use radixscope_dynamo::session_affinity::SessionAffinity;
 use radixscope_dynamo::trace::RequestTrace;
 use radixscope_model::id::{Millis, SourceIx, WorkerIx};
 use radixscope_model::record::Entry;
@@ -46,6 +47,13 @@ pub(crate) enum RequestSignal<'a> {
         worker: WorkerIx,
         /// What happened to which request.
         step: &'a ActiveSequence<'a>,
+    },
+    /// A session is bound to a worker.
+    SessionAffinity {
+        /// Whom it is bound to.
+        worker: WorkerIx,
+        /// Which session.
+        affinity: &'a SessionAffinity<'a>,
     },
     /// A line of a log.
     Log {

@@ -84,6 +84,8 @@ fn missed_topics(cluster: &Cluster) -> impl Iterator<Item = Topic> {
         DecisionSource::KvHitRate => Some(Topic::KvHitRate),
         DecisionSource::ActiveSequences => Some(Topic::ActiveSequences),
         DecisionSource::RequestTrace => Some(Topic::RequestTrace),
+        // It names no choice: what was missed is known by the next message of the session.
+        DecisionSource::SessionAffinity => Some(Topic::SessionAffinity),
         // A log is read from its beginning.
         DecisionSource::Log => None,
     });

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::book::{
-    Candidates, Completed, CorrelationKey, Dispatched, LoggedChoice, LoggedCosts, LoggedInput, LowerBlocks,
-    OtherMode, PromptHashes, ReportTime, Routed, credit,
+    Candidates, ChosenBy, Completed, CorrelationKey, Dispatched, FoundBinding, LoggedChoice, LoggedCosts,
+    LoggedInput, LowerBlocks, OtherMode, PromptHashes, ReportTime, Routed, Session, credit,
 };
 use super::unidentified::Log;
 use super::{Micros, Prompt, Routing, micros, role_sign};
@@ -17,7 +17,9 @@ use radixscope_dynamo::log_line::{
     self, LogEvent, LogRecord, RequestDone, RequestIds, RoutingInput, Selected, Terms,
 };
 use radixscope_model::id::{DecisionId, Millis, PoolIx, SourceIx, WorkerId, WorkerIx};
-use radixscope_model::record::{Candidate, DecisionSource, Ended, Outcome, Progress, Record, RoleEvidence};
+use radixscope_model::record::{
+    Candidate, DecisionSource, Ended, Outcome, Progress, Record, Role, RoleEvidence,
+};
 use radixscope_router::Formula;
 use radixscope_state::cluster::Cluster;
 
@@ -218,6 +220,18 @@ impl Routing {
                 }
                 sign.into_iter().collect()
             }
+            (LogEvent::SessionLookup(lookup), worker) => {
+                let found = match (lookup.bound_to, worker) {
+                    (None, _) => Some(FoundBinding::None),
+                    (Some(_), Some(worker)) => Some(FoundBinding::To(worker)),
+                    // A worker for which there was no room.
+                    (Some(_), None) => None,
+                };
+                let session = Session { name: (&*lookup.session_id).into(), found };
+                let RequestIds { router, http } = &lookup.ids;
+                self.book.set_session((router.as_deref(), http.as_deref()), session, time.read_ms);
+                Vec::new()
+            }
             (LogEvent::SelectedWithoutKv(selected), Some(worker)) => {
                 let id = self.book.join(&time.key(worker, cluster, &selected.ids), time.read_ms);
                 if let Some(part) = self.book.change(id) {
@@ -411,10 +425,15 @@ impl Routing {
                 overlap_blocks,
             });
         let count = costs.as_ref().map_or(0, |costs| costs.candidates.len());
+        let chosen_by = chosen_by(selected);
+        if chosen_by == ChosenBy::Pinned && self.sessions.saw_pinned() {
+            self.book.change_where(|part| part.slots.choice.is_some());
+        }
         if let Some(part) = self.book.change(id) {
             part.slots.choice.get_or_insert(LoggedChoice {
                 time: time.reported(),
-                logit: selected.logit.value,
+                logit: (chosen_by != ChosenBy::Policy).then_some(selected.logit.value),
+                chosen_by,
                 cached_blocks,
                 lower: lower_blocks(selected),
             });
@@ -581,6 +600,16 @@ impl LineTime {
             overlap_blocks: None,
             isl_blocks: None,
         }
+    }
+}
+
+/// What the line of a choice shows of what decided it. The cost formula writes `decode` also of workers that do both; a router with
+/// another policy writes `aggregated` (1.6.1, 1.7.0.dev20261026).
+fn chosen_by(selected: &Selected<'_>) -> ChosenBy {
+    match selected.worker_type {
+        _ if selected.pinned => ChosenBy::Pinned,
+        Some(Role::Aggregated) => ChosenBy::Policy,
+        _ => ChosenBy::Weighing,
     }
 }
 

@@ -48,6 +48,7 @@ mod lines;
 mod past;
 mod paths;
 mod reconstruct;
+mod sessions;
 mod unidentified;
 
 #[cfg(test)]
@@ -69,7 +70,7 @@ use radixscope_state::requests::{ActiveSequences, Arrivals, Prompt};
 
 use book::{
     CorrelationKey, HeldBlocks, HitRate, Length, PartContext, PromptHashes, ReportTime, RequestBook,
-    RequestPart, Sequence, Steps, Trace,
+    RequestPart, Sequence, Session, SessionContext, Steps, Trace,
 };
 use changes::TreeChanges;
 use costs::{Attempt, Costs};
@@ -78,6 +79,7 @@ pub(crate) use departures::{is_known, returns, said_ms};
 use in_flight::InFlight;
 use lines::Lines;
 use reconstruct::{Ground, Reconstructor, WeighedChoice};
+use sessions::{Binding, Sessions};
 use unidentified::Unidentified;
 
 /// Longest name of an adapter that is retained, in characters.
@@ -93,6 +95,7 @@ pub struct Routing {
     active: ActiveSequences,
     arrivals: Arrivals,
     lines: Lines,
+    sessions: Sessions,
     unidentified: Unidentified<lines::ReadChoice<'static>>,
     departures: Departures,
     in_flight: InFlight,
@@ -203,13 +206,15 @@ impl Routing {
             self.costs.reopen(&self.book);
         }
         let formula = if self.own_ids { Formula::B } else { Formula::E };
-        let Self { book, costs, reconstructor, active, changes, departures, counted, lines, .. } = self;
+        let Self {
+            book, costs, reconstructor, active, changes, departures, counted, lines, sessions, ..
+        } = self;
         let weighed_until = &mut self.weighed_until;
         let ground = Ground { cluster, changes, active, counted };
         costs.resolve_due(at_ms, book, |book, id, is_final| {
             let part = book.part(id)?;
             let prompt = part.prompt.as_ref()?;
-            let context = context(book, part, lines, cluster);
+            let context = context(book, part, (lines, sessions), cluster);
             let decision = book::resolve(&part.slots, &context);
             let report = costs::report(&part.slots, prompt, &decision, context.ignores_cache)?;
             let formula = report.formula.unwrap_or(formula);
@@ -253,7 +258,7 @@ impl Routing {
         for id in self.book.take_changed() {
             let Some(part) = self.book.part(id) else { continue };
             self.pools.entry(part.pool).or_insert_with(|| facts_of(part.pool, cluster));
-            let context = context(&self.book, part, &self.lines, cluster);
+            let context = context(&self.book, part, (&self.lines, &self.sessions), cluster);
             let (slots, ignores_cache) = (&part.slots, context.ignores_cache);
             let (decision, progress) = (book::resolve(slots, &context), book::progress(slots, &context));
             let is_unsized = decision.isl_blocks.is_none()
@@ -315,6 +320,15 @@ impl Routing {
                 Vec::new()
             }
             RequestSignal::Sequence { worker, step } => self.sequence(observed, *worker, step, cluster),
+            RequestSignal::SessionAffinity { worker, affinity } => {
+                let number = (affinity.writer_id, affinity.sequence);
+                let binding = Binding { worker: *worker, number, first: time_of(observed).at };
+                if self.sessions.observe(&affinity.session_id, binding) {
+                    // From now on what agrees with the cost formula may have been bound all the same.
+                    self.book.change_where(|_| true);
+                }
+                Vec::new()
+            }
             RequestSignal::Log { log, record, worker } => self.line(observed, log, record, *worker, cluster),
             RequestSignal::Trace { trace, worker, decode } => {
                 if let Some(worker) = *worker {
@@ -524,7 +538,7 @@ impl Routing {
         // Routers that are not to expect that blocks are used again, as decode routers are not, name them at random.
         let path = self.reconstructor.path_end(cluster, worker, Prompt::Chain(&chain));
         if let (Some(_), Some(part)) = (path, self.book.part(prefill)) {
-            let context = context(&self.book, part, &self.lines, cluster);
+            let context = context(&self.book, part, (&self.lines, &self.sessions), cluster);
             let isl_tokens = Length::of(&part.slots, &context).isl_tokens;
             self.arrivals.push(prefill, received_ms, isl_tokens, &chain);
         }
@@ -598,6 +612,10 @@ impl Routing {
             progress: Progress { cached_tokens, ..progress },
         };
         let id = self.book.join(&key, received_at);
+        if let Some(name) = trace.session_id.as_deref() {
+            let session = Session { name: name.into(), found: None };
+            self.book.set_session((Some(&trace.request_id), None), session, received_at);
+        }
         let responding = decode.filter(|decode| *decode != worker).map(|decode| {
             let pool = cluster.pool_of(decode).unwrap_or_default();
             let key = CorrelationKey { worker: decode, pool, overlap_blocks: None, ..key };
@@ -642,7 +660,7 @@ fn time_of(observed: &RequestObservation<'_>) -> ReportTime {
 fn context<'a>(
     book: &'a RequestBook,
     part: &'a RequestPart,
-    lines: &Lines,
+    (lines, sessions): (&Lines, &'a Sessions),
     cluster: &'a Cluster,
 ) -> PartContext<'a> {
     let (request_id, completed) = book.request_of(part.id);
@@ -662,6 +680,10 @@ fn context<'a>(
         has_tiers: cluster.has_tiers(part.pool),
         prefill_factor: settings(cluster, lines, Formula::E, part.worker).prefill_factor(),
         in_state: known.map_or(&[][..], |known| known.decision.candidates.as_slice()),
+        session: book
+            .session_of(part.id)
+            .map(|session| SessionContext { session, bindings: sessions.of(&session.name) }),
+        may_be_bound: sessions.are_bound() && !(sessions.are_hard() && part.slots.choice.is_some()),
     }
 }
 

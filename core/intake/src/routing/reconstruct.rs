@@ -51,6 +51,8 @@ pub(super) struct RouterReport {
     pub(super) logit: Option<f64>,
     /// As a report shows it.
     pub(super) formula: Option<Formula>,
+    /// Whether the lowest cost decided, as far as is known: else another worker may have cost less.
+    pub(super) is_by_cost: bool,
     /// Whether the prompt's hashes are those of its blocks: decode routers name blocks at random where they do not expect that
     /// blocks are used again.
     pub(super) is_named: bool,
@@ -340,8 +342,9 @@ impl Reconstructor {
                 is_uncertain |= !is_sure;
                 let candidates = weighed(choice, request, &self.workers, &self.inputs);
                 // Routers choose the cheapest worker unless they are configured otherwise, so that an input differs where
-                // another one is.
-                if is_sure && is_cheapest(&candidates, choice.report.worker) {
+                // another one is. A choice that something else decided needs no such agreement.
+                let agrees = !choice.report.is_by_cost || is_cheapest(&candidates, choice.report.worker);
+                if is_sure && agrees {
                     let pool = cluster.pool_of(choice.report.worker).unwrap_or_default();
                     let path = self.past.end(cluster, pool, depth);
                     return Ok(Found {

@@ -1,11 +1,12 @@
 //! Recordings of older versions, brought to the present form as they are read. A file a version: it has copies of what was
-//! different then, frozen as it was written, and knows the way to the next version alone.
+//! different then, frozen as it was written, and knows the way to the present form.
 //!
 //! A batch means something only after the keyframe before it, so an [`Upgrade`] is fed the messages of a file in order, from
 //! a keyframe on.
 
 mod v11;
 mod v12;
+mod v13;
 
 use radixscope_model::frame::{Frame, FrameError, PROTOCOL_VERSION};
 use radixscope_model::record::RECORD_VERSION;
@@ -15,7 +16,7 @@ use crate::error::RecordingError;
 
 /// The oldest version that is read.
 pub(crate) const OLDEST: u8 = 11;
-const _: () = assert!(RECORD_VERSION == 13, "a version of its own needs a way from the one before");
+const _: () = assert!(RECORD_VERSION == 14, "a version of its own needs a way from the one before");
 
 /// Brings the messages of a file to the present form.
 #[derive(Clone)]
@@ -51,10 +52,14 @@ impl Upgrade {
         }
         match Frame::decode(&frame)? {
             Frame::Snapshot { seq, part, parts, bytes } => {
-                let bytes = self.state.part(self.from, bytes.0)?;
+                let bytes = match self.from {
+                    13 => v13::part(bytes.0)?,
+                    _ => self.state.part(self.from, bytes.0)?,
+                };
                 let bytes = radixscope_model::frame::Bytes(&bytes);
                 Ok(Some(Frame::Snapshot { seq, part, parts, bytes }.encode()?))
             }
+            Frame::Batch(batch) if self.from == 13 => Ok(Some(v13::batch(&batch)?)),
             Frame::Batch(batch) => Ok(Some(self.state.batch(self.from, &batch)?)),
             Frame::Hello { .. } | Frame::Lag { .. } => Ok(Some(frame.clone())),
         }

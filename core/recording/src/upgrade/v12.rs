@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use radixscope_model::frame::{Batch, BatchWriter, FrameError};
+use radixscope_model::frame::{Batch, BatchWriter, Digest, FrameError};
 use radixscope_model::id::{Millis, PoolIx, Seq, Slot, WorkerIx};
 use radixscope_model::record::{
     Counter, DepartureCause, Engine, Finding, Gauge, HistogramKind, MissedCause, ModelFigures, ProcessRole,
@@ -20,6 +20,7 @@ use radixscope_state::cluster::{
 use radixscope_state::tree::TreePart;
 
 use super::v11;
+use super::v13::EntryV14;
 use decisions::Merged;
 
 mod decisions;
@@ -260,7 +261,7 @@ struct Decisions {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Source {
+pub(super) struct Source {
     name: String,
     kind: radixscope_model::record::SourceKind,
     state: radixscope_model::record::LinkState,
@@ -277,7 +278,7 @@ struct Source {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Missed {
+pub(super) struct Missed {
     topic: Topic,
     cause: MissedCause,
     count: u64,
@@ -287,7 +288,7 @@ struct Missed {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Loss {
+pub(super) struct Loss {
     worker: Option<WorkerIx>,
     at_ms: Millis,
     count: u64,
@@ -325,15 +326,15 @@ pub(super) struct Sums {
     histograms: Vec<(HistogramKind, Vec<u64>, f64)>,
 }
 
-/// A part of a keyframe in version 13.
-#[derive(Serialize)]
-enum PartV13 {
+/// A part of a keyframe since version 13.
+#[derive(Serialize, Deserialize)]
+pub(super) enum PartV13 {
     Head(Vec<u8>),
     Tree(PoolIx, Option<Tier>, Box<TreePart>),
-    End { hidden: Vec<(Slot, Option<Tier>, u64)>, digest: Option<u64> },
+    End { hidden: Vec<(Slot, Option<Tier>, u64)>, digest: Option<Digest> },
 }
 
-/// The head of version 13, in which indices of workers are never given twice.
+/// The head since version 13, in which indices of workers are never given twice.
 #[derive(Serialize)]
 struct HeadV13 {
     seq: Seq,
@@ -351,26 +352,26 @@ struct HeadV13 {
     limit_nodes: u32,
 }
 
-#[derive(Serialize)]
-struct Workers {
+#[derive(Serialize, Deserialize)]
+pub(super) struct Workers {
     slots: Vec<SlotState>,
 }
 
-#[derive(Serialize)]
-struct SlotState {
+#[derive(Serialize, Deserialize)]
+pub(super) struct SlotState {
     ix: WorkerIx,
     state: Option<WorkerState>,
 }
 
-#[derive(Serialize)]
-struct DepartedV13 {
+#[derive(Serialize, Deserialize)]
+pub(super) struct DepartedV13 {
     workers: BTreeMap<WorkerIx, WorkerState>,
     full: usize,
 }
 
 #[derive(Serialize)]
 struct DecisionsV13 {
-    latest: VecDeque<decisions::EntryV13>,
+    latest: VecDeque<EntryV14>,
     totals: DecisionTotals,
     per_worker: PerWorker,
     per_pool: Vec<DecisionTotals>,

@@ -94,8 +94,12 @@ impl DecisionEntry {
         }
     }
 
-    /// Whether the router reported that several workers tied, or several share the lowest known cost.
+    /// Whether the router reported that several workers tied, or several share the lowest known cost. What else than the cost
+    /// decided is no tie.
     pub fn is_tie(&self) -> bool {
+        if !self.is_by_cost() {
+            return false;
+        }
         self.decision.tied || (!self.partial && self.tied_at_lowest() > 1)
     }
 
@@ -106,10 +110,10 @@ impl DecisionEntry {
         costs().filter(|&cost| cost == least).count()
     }
 
-    /// The candidate that held more of the prompt than the chosen one, if there is one. `None` if the tree lacked blocks: by
-    /// how much, and of whom, would be a guess.
+    /// The candidate that held more of the prompt than the chosen one, if there is one. `None` if the tree lacked blocks, because by
+    /// how much, and of whom, would be a guess; and if the cost did not decide, because nothing was weighed against those blocks.
     pub fn lost_affinity(&self) -> Option<LostAffinity> {
-        if self.ignores_cache || self.partial {
+        if self.ignores_cache || self.partial || !self.is_by_cost() {
             return None;
         }
         let held = self.chosen()?.overlap_blocks;

@@ -9,7 +9,7 @@ use crate::per_worker::PerWorker;
 use crate::redact::{self, Pseudonyms};
 use radixscope_model::id::{DecisionId, Millis, PoolIx, Seq, WorkerIx};
 use radixscope_model::record::{
-    Candidate, Completeness, Decision, DecisionSource, Progress, Reuse, RoutingMode,
+    Candidate, Completeness, DecidedBy, Decision, DecisionSource, Progress, Reuse, RoutingMode,
 };
 
 /// Decisions kept one by one; older ones live on in the totals.
@@ -97,6 +97,11 @@ impl DecisionEntry {
     /// Whether the router is known to choose by a mode that looks at no cache.
     pub fn has_other_mode(&self) -> bool {
         has_other_mode(&self.decision)
+    }
+
+    /// Whether the cost decided, as far as is known: not so where a report shows that something else did.
+    pub fn is_by_cost(&self) -> bool {
+        self.decision.decided_by.is_none_or(|by| by == DecidedBy::Cost)
     }
 
     /// When the router decided: by its own clock where that is known, else when it was received.

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::DecisionEntry;
 use super::cache_outcome::NoCostGap;
 use radixscope_model::id::WorkerIx;
-use radixscope_model::record::{Candidate, Completeness};
+use radixscope_model::record::{Candidate, Completeness, DecidedBy};
 use radixscope_router::explain::Short;
 use radixscope_router::{Formula, Terms};
 
@@ -88,6 +88,9 @@ impl DecisionEntry {
     /// Why the chosen worker was chosen, in a sentence.
     pub fn why(&self, name: impl Fn(WorkerIx) -> String) -> String {
         let who = name(self.decision.worker);
+        if let Some(by) = self.decision.decided_by.filter(|_| !self.is_by_cost()) {
+            return self.why_not_by_cost(by, &who, name);
+        }
         let (Some(chosen), Ok(next)) = (self.chosen(), self.next_best()) else {
             return self.why_alone(&who);
         };
@@ -116,6 +119,45 @@ impl DecisionEntry {
             let _ = write!(text, "; next best {} costs {more} blocks more", name(next.worker));
         }
         text.push('.');
+        text
+    }
+
+    /// Why it was chosen although the cost did not decide, and what that cost.
+    fn why_not_by_cost(&self, by: DecidedBy, who: &str, name: impl Fn(WorkerIx) -> String) -> String {
+        let mut text = match (by, self.decision.session.as_deref(), self.decision.mode) {
+            (DecidedBy::SessionAffinity, Some(session), _) => {
+                format!("{who} was chosen by session affinity: session {session} is bound to it.")
+            }
+            (DecidedBy::SessionAffinity, None, _) => {
+                format!("{who} was chosen by session affinity: the request's session is bound to it.")
+            }
+            (DecidedBy::Pinned, ..) => format!(
+                "{who} was chosen because the request was bound to it: by its session, its client or a gateway."
+            ),
+            (DecidedBy::Policy, ..) => format!(
+                "{who} was chosen by another worker-selection policy than the cost formula (--router-policy-config)."
+            ),
+            (_, _, Some(mode)) => format!("{who} was chosen by the routing mode {}.", mode.as_str()),
+            (_, _, None) => format!("{who} was chosen by another routing mode than KV."),
+        };
+        if let (Some(held), Some(isl)) =
+            (self.overlap_blocks().filter(|_| !self.ignores_cache), self.decision.isl_blocks)
+        {
+            let _ = write!(text, " {held} of {isl} prompt blocks were cached there.");
+        }
+        if let (Ok(cost_gap), Ok(next)) = (self.cost_gap_blocks(), self.next_best()) {
+            text += &match cost_gap {
+                gap if gap < 0.0 => {
+                    format!(
+                        " By cost it would have been {}, {} less.",
+                        name(next.worker),
+                        blocks(-tenth(gap))
+                    )
+                }
+                gap if gap > 0.0 => " It also had the lowest cost.".to_owned(),
+                _ => format!(" By cost it ties with {}.", name(next.worker)),
+            };
+        }
         text
     }
 

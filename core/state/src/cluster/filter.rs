@@ -2,6 +2,7 @@
 
 use super::{CacheOutcome, DecisionEntry, DecisionTotals, Sort};
 use radixscope_model::id::{PoolIx, WorkerIx};
+use radixscope_model::record::DecidedBy;
 
 /// A kind of decision that can be picked out. A decision can be of several.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -61,6 +62,51 @@ impl DecisionKind {
     }
 }
 
+/// What decided: one of those that reports show, or that none shows it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ByFilter(pub Option<DecidedBy>);
+
+impl ByFilter {
+    /// Every one.
+    pub const ALL: [Self; 6] = [
+        Self(Some(DecidedBy::Cost)),
+        Self(Some(DecidedBy::SessionAffinity)),
+        Self(Some(DecidedBy::Pinned)),
+        Self(Some(DecidedBy::Policy)),
+        Self(Some(DecidedBy::Mode)),
+        Self(None),
+    ];
+
+    /// Value in the address.
+    pub const fn as_str(self) -> &'static str {
+        match self.0 {
+            Some(by) => by.as_str(),
+            None => "unknown",
+        }
+    }
+
+    /// By its value in the address.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|by| by.as_str() == name)
+    }
+
+    /// In a few words.
+    pub const fn to_text(self) -> &'static str {
+        match self.0 {
+            Some(by) => by.to_text(),
+            None => "not reported",
+        }
+    }
+
+    /// Its place in [`Self::ALL`].
+    const fn at(self) -> usize {
+        match self.0 {
+            Some(by) => by as usize,
+            None => Self::ALL.len() - 1,
+        }
+    }
+}
+
 /// Which decisions are meant, and in which order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Filter {
@@ -70,6 +116,8 @@ pub struct Filter {
     pub worker: Option<WorkerIx>,
     /// Only those of this kind.
     pub kind: Option<DecisionKind>,
+    /// Only those that this decided.
+    pub by: Option<ByFilter>,
     /// What they are listed by.
     pub sort: Sort,
 }
@@ -94,6 +142,8 @@ pub struct Picked {
     pub of_kind: [u32; DecisionKind::ALL.len()],
     /// How many there would be of any kind.
     pub of_any_kind: u32,
+    /// How many there would be of each of [`ByFilter::ALL`], whatever the filter names.
+    pub of_by: [u32; ByFilter::ALL.len()],
 }
 
 impl Picked {
@@ -108,6 +158,11 @@ impl Picked {
         let is_sorted = filter.sort != Sort::default();
         for (at, decided) in decisions.enumerate() {
             if !filter.is_among(decided) || !is_found(decided) {
+                continue;
+            }
+            let by = ByFilter(decided.decision.decided_by);
+            picked.of_by[by.at()] += 1;
+            if filter.by.is_some_and(|only| only != by) {
                 continue;
             }
             picked.of_any_kind += 1;

@@ -56,7 +56,7 @@ pub use completeness::Coverage;
 pub use decisions::{DecisionEntry, DecisionTotals, Decisions, MAX_CANDIDATES, MAX_DECISIONS};
 pub use departed::MAX_DEPARTED;
 pub use explain::CostParts;
-pub use filter::{DecisionKind, Filter, Picked};
+pub use filter::{ByFilter, DecisionKind, Filter, Picked};
 pub use fold::{TOUCH_MS, touch, touched_ms};
 pub use hint::{Hint, HintOption, candidates_hint};
 pub use history::{HISTORY_S, HISTORY_STEP_S, TimeSteps};

@@ -20,7 +20,7 @@ impl DecisionEntry {
         // Writing to a String cannot fail.
         let _ = self.write_ticket(&mut ticket, &worker);
         let short = |ix| worker(ix).0;
-        let _ = writeln!(ticket, "- {}", self.why(short));
+        let _ = writeln!(ticket, "- {}", one_line(&self.why(short)));
         if let Some(lost) = self.why_affinity_was_lost(short) {
             let _ = writeln!(ticket, "- {lost}");
         }
@@ -69,6 +69,12 @@ impl DecisionEntry {
         }
         ticket.push('\n');
         self.write_cost_gap(ticket)?;
+        if let Some(by) = decision.decided_by {
+            writeln!(ticket, "- Decided by: {}", by.to_text())?;
+        }
+        if let Some(session) = &decision.session {
+            writeln!(ticket, "- Session: {}", one_line(session))?;
+        }
         let sources: Vec<&str> = self.sources().map(DecisionSource::as_str).collect();
         writeln!(ticket, "- Known from: {} ({})", sources.join(", "), self.known_text())
     }

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::Uri;
 
 use radixscope_export::{Decisions, DecisionsOf};
-use radixscope_state::cluster::{Cluster, DecisionEntry, MAX_DECISIONS};
+use radixscope_state::cluster::{ByFilter, Cluster, DecisionEntry, MAX_DECISIONS};
 
 use super::params::{Params, PoolFilter, WorkerFilter};
 use crate::http::error::ApiError;
@@ -14,10 +14,12 @@ use crate::hub::Hub;
 const DEFAULT_LIMIT: usize = 1_000;
 
 pub(super) async fn decisions(State(hub): State<Hub>, uri: Uri) -> Result<Json<Decisions>, ApiError> {
-    let params = Params::of(&uri, &["limit", "worker", "pool", "model"])?;
+    let params = Params::of(&uri, &["limit", "worker", "pool", "model", "session", "decided_by"])?;
     let limit = params.within("limit", 1, MAX_DECISIONS as u64)?.map_or(DEFAULT_LIMIT, |n| n as usize);
     let (filter, pools) = (params.worker()?, params.pools());
-    Ok(Json(hub.read(move |view| of(view.cluster, limit, filter, &pools)).await??))
+    let session = params.get("session").map(str::to_owned);
+    let by = params.one_of("decided_by", &ByFilter::ALL.map(|by| (by.as_str(), by)))?;
+    Ok(Json(hub.read(move |view| of(view.cluster, limit, filter, &pools, (session, by))).await??))
 }
 
 fn of(
@@ -25,12 +27,15 @@ fn of(
     limit: usize,
     filter: Option<WorkerFilter>,
     pools: &PoolFilter,
+    (session, by): (Option<String>, Option<ByFilter>),
 ) -> Result<Decisions, ApiError> {
     let workers = filter.map(|filter| filter.among(cluster)).transpose()?;
     let pools = pools.among(cluster)?;
     let is_meant = |decided: &&DecisionEntry| {
         workers.as_ref().is_none_or(|workers| workers.contains(&decided.decision.worker))
             && pools.as_ref().is_none_or(|pools| pools.contains(&decided.pool))
+            && session.as_ref().is_none_or(|session| decided.decision.session.as_ref() == Some(session))
+            && by.is_none_or(|ByFilter(by)| by == decided.decision.decided_by)
     };
     let meant = cluster.decisions().newest_first().filter(is_meant);
     let of = DecisionsOf { workers: workers.as_deref(), pools: pools.as_deref() };

@@ -12,7 +12,8 @@ const QUERY: &str = "worker_kv_indexer_query";
 const RANK_QUERY: &str = "worker_kv_indexer_query_dp";
 const SOURCE_QUERY: &str = "worker_kv_query_source_";
 /// The topics of messages that are decoded.
-const TOPICS: [&str; 4] = ["kv-events", "kv_metrics", "active_sequences_events", "kv-hit-rate"];
+const TOPICS: [&str; 5] =
+    ["kv-events", "kv_metrics", "active_sequences_events", "session_affinity_events", "kv-hit-rate"];
 
 /// A part of a name: what Dynamo accepts, and capitals, which it wrote before it checked.
 fn is_part(part: &str) -> bool {

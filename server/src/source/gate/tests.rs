@@ -150,6 +150,7 @@ fn subjects_and_streams_are_dynamos_or_do_not_pass() {
         ("namespace.dynamo.component.backend.endpoint.generate.kv-events", true),
         ("namespace.dynamo.component.backend.kv-events", true),
         ("namespace.a.b.component.backend.endpoint.generate.active_sequences_events", true),
+        ("namespace.a.b.component.backend.endpoint.generate.session_affinity_events", true),
         ("namespace.dynamo.kv_metrics", true),
         ("namespace.dynamo.kv-hit-rate", true),
         ("namespace.dynamo.forward-pass-metrics", false),

@@ -544,6 +544,7 @@ fn topic_of(pattern: &str) -> Topic {
         Some("kv-hit-rate") => Topic::KvHitRate,
         Some("kv_metrics") => Topic::KvMetrics,
         Some("active_sequences_events") => Topic::ActiveSequences,
+        Some("session_affinity_events") => Topic::SessionAffinity,
         _ if pattern == subject::REQUEST_TRACE => Topic::RequestTrace,
         _ => Topic::Other,
     }

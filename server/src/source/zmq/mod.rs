@@ -265,7 +265,10 @@ impl Subscriptions {
 
     /// Whether messages on a subject are decoded, and belong to the selected namespace.
     fn is_wanted(&self, subject: &Subject) -> bool {
-        let is_read = matches!(subject.topic, Topic::KvEvents | Topic::KvMetrics | Topic::ActiveSequences);
+        let is_read = matches!(
+            subject.topic,
+            Topic::KvEvents | Topic::KvMetrics | Topic::ActiveSequences | Topic::SessionAffinity
+        );
         is_read && self.source.namespace.as_deref().is_none_or(|namespace| subject.is_in(namespace))
     }
 

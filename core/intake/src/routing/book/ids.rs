@@ -1,7 +1,7 @@
 //! Requests by their ids: the router's, and those of the HTTP spans around them. Lines with both make them one.
 
 use super::bounds::MAX_REQUESTS;
-use super::{JoinedRequest, RequestBook, RequestIx};
+use super::{JoinedRequest, RequestBook, RequestIx, Session};
 use radixscope_model::id::{DecisionId, Millis};
 
 /// Pools that one request is routed in: prefill and decode, with one to spare; and ids of HTTP spans of it.
@@ -74,6 +74,7 @@ impl RequestBook {
             http_ids: Vec::new(),
             parts: Vec::new(),
             completed: None,
+            session: None,
             steps: Vec::new(),
             received_ms,
             due: None,
@@ -145,6 +146,9 @@ impl RequestBook {
         }
         if let Some(request) = self.requests.get_mut(&to) {
             request.completed = request.completed.or(removed.completed);
+            if let Some(session) = removed.session {
+                Session::join(&mut request.session, session);
+            }
             request.steps.append(&mut removed.steps);
         }
         for part in removed.parts {

@@ -57,10 +57,11 @@ pub(super) use length::{Length, credit};
 pub(super) use nearest::FOLLOWS_MS;
 use part::JoinedRequest;
 pub(super) use part::RequestPart;
-pub(super) use resolve::{PartContext, contradiction, progress, resolve};
+pub(super) use resolve::{PartContext, SessionContext, contradiction, progress, resolve};
 pub(super) use slots::{
-    Candidates, Completed, Computed, Dispatched, HeldBlocks, HitRate, LoggedChoice, LoggedCosts, LoggedInput,
-    LowerBlocks, OtherMode, PromptHashes, Reconstruction, ReportTime, Routed, Sequence, Slots, Steps, Trace,
+    Candidates, ChosenBy, Completed, Computed, Dispatched, FoundBinding, HeldBlocks, HitRate, LoggedChoice,
+    LoggedCosts, LoggedInput, LowerBlocks, OtherMode, PromptHashes, Reconstruction, ReportTime, Routed,
+    Sequence, Session, Slots, Steps, Trace,
 };
 
 /// Place of a request in the book: ascending, never used twice.
@@ -157,6 +158,24 @@ impl RequestBook {
         self.changed.extend(&parts);
         self.schedule(ix);
         parts
+    }
+
+    /// The session of a request, by its trace or its log. Its parts may have another decision now.
+    pub(super) fn set_session(
+        &mut self,
+        (request_id, http_id): (Option<&str>, Option<&str>),
+        session: Session,
+        received_ms: Millis,
+    ) {
+        let ix = self.request(request_id, http_id, received_ms);
+        let Some(request) = self.requests.get_mut(&ix) else { return };
+        Session::join(&mut request.session, session);
+        self.changed.extend(request.parts.iter().map(|part| part.id));
+    }
+
+    /// The session of the request of a part.
+    pub(super) fn session_of(&self, id: DecisionId) -> Option<&Session> {
+        self.requests.get(self.parts.get(&id)?)?.session.as_ref()
     }
 
     /// A part.

@@ -1,7 +1,7 @@
 //! A request with its parts, each a decision in one pool, as the book has them.
 
 use super::join::Mark;
-use super::slots::{Completed, PromptHashes, Slots, Steps};
+use super::slots::{Completed, PromptHashes, Session, Slots, Steps};
 use crate::routing::reconstruct::RouterReport;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::micros::Micros;
@@ -62,6 +62,8 @@ pub(super) struct JoinedRequest {
     pub(super) http_ids: Vec<Box<str>>,
     pub(super) parts: Vec<RequestPart>,
     pub(super) completed: Option<Completed>,
+    /// The session that it is of.
+    pub(super) session: Option<Session>,
     /// Steps in pools in which no choice is known.
     pub(super) steps: Vec<(PoolIx, Steps)>,
     pub(super) received_ms: Millis,

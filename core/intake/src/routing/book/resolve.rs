@@ -10,11 +10,12 @@
 //! - What a restored state knew stands.
 
 use super::length::{Length, on_device};
-use super::slots::{Candidates, Completed, Computed, Sequence, Slots};
+use super::slots::{Candidates, ChosenBy, Completed, Computed, FoundBinding, Sequence, Session, Slots};
+use crate::routing::sessions::Binding;
 use radixscope_model::id::{DecisionId, Millis, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{
-    Candidate, Completeness, Decision, DecisionSource, NotReconstructed, Progress, same_cost,
+    Candidate, Completeness, DecidedBy, Decision, DecisionSource, NotReconstructed, Progress, same_cost,
 };
 
 /// What a part's decision depends on beside its own reports.
@@ -42,6 +43,36 @@ pub(in crate::routing) struct PartContext<'a> {
     pub(in crate::routing) prefill_factor: f64,
     /// Candidates that only the state still has.
     pub(in crate::routing) in_state: &'a [Candidate],
+    /// The session of the request.
+    pub(in crate::routing) session: Option<SessionContext<'a>>,
+    /// Whether it may have been bound to its worker although no report says so: routers bind sessions, and not so that a log
+    /// would say it.
+    pub(in crate::routing) may_be_bound: bool,
+}
+
+/// A session and what it was bound to.
+#[derive(Clone, Copy)]
+pub(in crate::routing) struct SessionContext<'a> {
+    pub(in crate::routing) session: &'a Session,
+    /// By the routers' messages.
+    pub(in crate::routing) bindings: &'a [Binding],
+}
+
+impl SessionContext<'_> {
+    /// Whether the session was bound to a worker before the choice. `None`: not reported.
+    fn was_bound(self, to: WorkerIx, decided_ms: Option<Millis>) -> Option<bool> {
+        match self.session.found {
+            Some(FoundBinding::To(worker)) => return Some(worker == to),
+            Some(FoundBinding::None) => return Some(false),
+            None => {}
+        }
+        // The router reports a binding a little after it makes it. So one that was reported before the choice was there before it;
+        // one that was not may have been.
+        let decided_ms = decided_ms?;
+        let mut before = self.bindings.iter().filter(|of| of.first.millis() < decided_ms).peekable();
+        before.peek()?;
+        Some(before.any(|of| of.worker == to))
+    }
 }
 
 impl<'a> PartContext<'a> {
@@ -67,13 +98,15 @@ pub(in crate::routing) fn resolve(slots: &Slots, context: &PartContext<'_>) -> D
         decision.router = decision.router.or(sequence.router);
         decision.adapter = sequence.adapter.as_deref().map(str::to_owned);
     }
-    decision.logit = slots.choice.map(|choice| choice.logit);
+    decision.logit = slots.choice.and_then(|choice| choice.logit);
+    decision.session = context.session.map(|of| of.session.name.as_ref().to_owned());
     decision.mode = slots.other_mode.map(|of| of.mode);
     let given = slots.dispatched.is_some() || slots.routed.is_some();
     decision.dispatched =
         if given { Some(true) } else { context.completed.and_then(Completed::is_dispatched) };
     prompt(&mut decision, slots, context);
     costs(&mut decision, slots, context);
+    decided_by(&mut decision, slots, context);
     if let Some((known, _)) = slots.restored.as_deref() {
         restore(&mut decision, known, context.in_state);
     }
@@ -203,6 +236,26 @@ fn costs(decision: &mut Decision, slots: &Slots, context: &PartContext<'_>) {
     }
 }
 
+/// What decided, where the reports show it.
+fn decided_by(decision: &mut Decision, slots: &Slots, context: &PartContext<'_>) {
+    let bound = context.session.and_then(|of| of.was_bound(decision.worker, decision.decided_ms));
+    let chosen_by = slots.choice.map(|choice| choice.chosen_by);
+    if bound == Some(true) && context.session.is_some_and(|of| of.session.found.is_none()) {
+        decision.sources.insert(DecisionSource::SessionAffinity);
+    }
+    let is_weighed = slots.costs.is_some() || decision.completeness == Completeness::Reconstructed;
+    decision.decided_by = match (bound, chosen_by) {
+        _ if slots.other_mode.is_some() => Some(DecidedBy::Mode),
+        (Some(true), _) => Some(DecidedBy::SessionAffinity),
+        (_, Some(ChosenBy::Pinned)) => Some(DecidedBy::Pinned),
+        (_, Some(ChosenBy::Policy)) => Some(DecidedBy::Policy),
+        // The router's own costs, or computed ones by which its choice was the cheapest.
+        (Some(false), _) if is_weighed => Some(DecidedBy::Cost),
+        (None, _) if is_weighed && !(context.may_be_bound && slots.costs.is_none()) => Some(DecidedBy::Cost),
+        _ => None,
+    };
+}
+
 /// In what computed costs contradict what the router itself reported of the chosen worker.
 pub(in crate::routing) fn contradiction(
     computed: &Computed,
@@ -235,6 +288,8 @@ fn restore(decision: &mut Decision, known: &Decision, in_state: &[Candidate]) {
     decision.other_part = known.other_part.or(since.other_part);
     decision.mode = known.mode.or(since.mode);
     decision.tied |= since.tied;
+    decision.session = known.session.clone().or(since.session);
+    decision.decided_by = known.decided_by.or(since.decided_by);
     if known.candidates.is_empty() && known.completeness != Completeness::ChosenOnly {
         decision.candidates = in_state.to_vec();
     }

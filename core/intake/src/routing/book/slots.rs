@@ -69,6 +69,8 @@ impl Slots {
                 taken.other_mode = self.other_mode.take();
             }
             DecisionSource::RequestTrace => taken.trace = self.trace.take(),
+            // It is of a session, not of a part.
+            DecisionSource::SessionAffinity => {}
         }
         taken
     }
@@ -135,11 +137,52 @@ pub(in crate::routing) struct HeldBlocks {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(in crate::routing) struct LoggedChoice {
     pub(in crate::routing) time: ReportTime,
-    pub(in crate::routing) logit: f64,
+    /// Its cost. `None`: what the line has is not one of the cost formula.
+    pub(in crate::routing) logit: Option<f64>,
+    /// What the line shows of how it was chosen.
+    pub(in crate::routing) chosen_by: ChosenBy,
     /// Blocks on the worker's device, where the line contains what counted as cached.
     pub(in crate::routing) cached_blocks: Option<u64>,
     /// Blocks in host memory and on disk, where the line contains them (≥ 1.2).
     pub(in crate::routing) lower: Option<LowerBlocks>,
+}
+
+/// What the log's line of a choice shows of what decided it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::routing) enum ChosenBy {
+    /// The line is that of a choice among several.
+    Weighing,
+    /// It says that the request was bound to the worker.
+    Pinned,
+    /// It is the line of another worker-selection policy than the cost formula.
+    Policy,
+}
+
+/// The session of a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in crate::routing) struct Session {
+    pub(in crate::routing) name: Box<str>,
+    /// What the router found when it looked for a binding, by its log. `None`: no line says.
+    pub(in crate::routing) found: Option<FoundBinding>,
+}
+
+/// What a router found of a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::routing) enum FoundBinding {
+    /// It was bound to this worker.
+    To(WorkerIx),
+    /// It was not bound.
+    None,
+}
+
+impl Session {
+    /// Adds a report to what is known: all sources name the same session, and the log alone says what was found.
+    pub(super) fn join(known: &mut Option<Self>, report: Self) {
+        match known {
+            Some(known) => known.found = known.found.or(report.found),
+            None => *known = Some(report),
+        }
+    }
 }
 
 /// Blocks below a device, by a router.

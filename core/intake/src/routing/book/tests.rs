@@ -4,9 +4,10 @@ use super::bounds::{FORGET_MS, HOLD_MS, MAX_PROMPTS, MAX_REQUESTS};
 use super::nearest::WINDOW_MS;
 use super::pairs::PAIRED_WITHIN_MS;
 use super::*;
+use crate::routing::sessions::Binding;
 use DecisionSource::{ActiveSequences, KvHitRate, Log};
 use radixscope_model::record::{
-    Candidate, Completeness, Ended, NotReconstructed, Outcome, Progress, RoutingMode,
+    Candidate, Completeness, DecidedBy, Ended, NotReconstructed, Outcome, Progress, RoutingMode,
 };
 use radixscope_router::Formula;
 use radixscope_state::cluster::MAX_CANDIDATES;
@@ -40,14 +41,13 @@ fn report(book: &mut RequestBook, key: &CorrelationKey<'_>) -> DecisionId {
             slots.hit_rate.get_or_insert(HitRate { time, router: None, isl_blocks, overlap_blocks });
         }
         Log => {
-            let logit = time.at.0 as f64;
-            let cached_blocks = key.overlap_blocks;
-            slots.choice.get_or_insert(LoggedChoice { time, logit, cached_blocks, lower: None });
+            let choice = choice(time.at.0 as f64, key.overlap_blocks).map(|of| LoggedChoice { time, ..of });
+            slots.choice = slots.choice.or(choice);
         }
         ActiveSequences => {
             slots.sequence.get_or_insert(sequence(time.at.millis().0));
         }
-        DecisionSource::RequestTrace => {}
+        DecisionSource::RequestTrace | DecisionSource::SessionAffinity => {}
     }
     id
 }
@@ -374,6 +374,8 @@ fn context(completed: Option<&Completed>) -> PartContext<'_> {
         has_tiers: false,
         prefill_factor: 1.0,
         in_state: &[],
+        session: None,
+        may_be_bound: false,
     }
 }
 
@@ -395,7 +397,8 @@ fn candidate(overlap_blocks: u32, cost: f64) -> Candidate {
 }
 
 fn choice(logit: f64, cached_blocks: Option<u64>) -> Option<LoggedChoice> {
-    Some(LoggedChoice { time: time(100), logit, cached_blocks, lower: None })
+    let (logit, chosen_by) = (Some(logit), ChosenBy::Weighing);
+    Some(LoggedChoice { time: time(100), logit, chosen_by, cached_blocks, lower: None })
 }
 
 fn costs(overlap_blocks: u32) -> Option<LoggedCosts> {
@@ -548,6 +551,112 @@ fn of_several_costs_those_that_the_router_wrote_count_and_none_that_contradict_i
     }
 }
 
+/// Reports, what the log says of the session's binding, when messages first reported one to which worker, whether choices may be
+/// bound, and what decided.
+type DecidedByCase = (&'static str, Slots, Option<FoundBinding>, Option<(u64, u32)>, bool, Option<DecidedBy>);
+
+#[test]
+fn what_decided_is_named_where_reports_show_it() {
+    use DecidedBy::{Cost, Mode, Pinned, Policy, SessionAffinity};
+    let all = Slots::default;
+    let by = |chosen_by| choice(7.625, Some(7)).map(|of| LoggedChoice { chosen_by, ..of });
+    let line = |chosen_by| Slots { choice: by(chosen_by), ..all() };
+    let computed = || Slots { reconstruction: reconstruction(7, 7.625), ..line(ChosenBy::Weighing) };
+    let mode = OtherMode { time: time(100), mode: RoutingMode::RoundRobin };
+    let (here, elsewhere) = (FoundBinding::To(WorkerIx(0)), FoundBinding::To(WorkerIx(1)));
+    // All lines are of 100 ms.
+    let rows: Vec<DecidedByCase> = vec![
+        ("nothing", all(), None, None, false, None),
+        ("another mode", Slots { other_mode: Some(mode), ..all() }, None, None, false, Some(Mode)),
+        ("a line of a choice", line(ChosenBy::Weighing), None, None, false, None),
+        ("a line of a bound choice", line(ChosenBy::Pinned), None, None, false, Some(Pinned)),
+        ("a line of a policy", line(ChosenBy::Policy), None, None, false, Some(Policy)),
+        ("costs that the router wrote", Slots { costs: costs(7), ..all() }, None, None, true, Some(Cost)),
+        ("costs that agree", computed(), None, None, false, Some(Cost)),
+        ("costs that agree, may be bound", computed(), None, None, true, None),
+        (
+            "costs that agree, not bound by the log",
+            computed(),
+            Some(FoundBinding::None),
+            None,
+            true,
+            Some(Cost),
+        ),
+        ("bound by the log", computed(), Some(here), None, true, Some(SessionAffinity)),
+        ("bound elsewhere by the log", computed(), Some(elsewhere), None, true, Some(Cost)),
+        ("bound before, by messages", computed(), None, Some((99, 0)), true, Some(SessionAffinity)),
+        (
+            "bound before, and the line says so",
+            line(ChosenBy::Pinned),
+            None,
+            Some((99, 0)),
+            true,
+            Some(SessionAffinity),
+        ),
+        ("bound elsewhere before", computed(), None, Some((99, 1)), true, Some(Cost)),
+        ("bound by this choice, or before it", computed(), None, Some((100, 0)), true, None),
+        (
+            "bound elsewhere, and a line of a bound choice",
+            line(ChosenBy::Pinned),
+            Some(elsewhere),
+            None,
+            true,
+            Some(Pinned),
+        ),
+        (
+            "bound before, no line",
+            Slots { sequence: added(10), ..all() },
+            None,
+            Some((99, 0)),
+            true,
+            Some(SessionAffinity),
+        ),
+    ];
+    for (name, slots, found, bound, may_be_bound, expected) in rows {
+        let bindings: Vec<Binding> = bound
+            .map(|(ms, worker)| Binding {
+                worker: WorkerIx(worker),
+                number: (None, 1),
+                first: Micros::of(Millis(ms)),
+            })
+            .into_iter()
+            .collect();
+        let session = Session { name: "s".into(), found };
+        let has_session = found.is_some() || bound.is_some();
+        let session = has_session.then_some(SessionContext { session: &session, bindings: &bindings });
+        let of = resolve(&slots, &PartContext { session, may_be_bound, ..context(None) });
+        assert_eq!((of.decided_by, of.session.is_some()), (expected, has_session), "{name}");
+        let is_from_messages = of.sources.contains(DecisionSource::SessionAffinity);
+        assert_eq!(is_from_messages, bound.is_some() && expected == Some(SessionAffinity), "{name}");
+    }
+}
+
+#[test]
+fn the_line_of_a_policy_has_no_cost() {
+    let mut book = RequestBook::default();
+    let id = report(&mut book, &key(Log, 1_000));
+    let slots = &mut book.change(id).expect("a part").slots;
+    slots.choice =
+        choice(0.0, Some(3)).map(|of| LoggedChoice { logit: None, chosen_by: ChosenBy::Policy, ..of });
+    let decision = resolve(slots, &context(None));
+    assert_eq!((decision.logit, decision.overlap_blocks), (None, Some(3)));
+}
+
+#[test]
+fn a_session_is_of_the_request_whichever_id_names_it_and_a_line_says_what_was_found() {
+    let mut book = RequestBook::default();
+    let session = |found| Session { name: "s".into(), found };
+    book.set_session((None, Some("h")), session(Some(FoundBinding::None)), NOW);
+    book.same("r", "h", NOW);
+    let id = report(&mut book, &CorrelationKey { request_id: Some("r"), ..key(ActiveSequences, 1_000) });
+    book.take_changed();
+    book.set_session((Some("r"), None), session(None), NOW);
+    assert!(book.take_changed().contains(&id));
+    assert_eq!(book.session_of(id), Some(&session(Some(FoundBinding::None))));
+    let other = report(&mut book, &CorrelationKey { request_id: Some("q"), ..key(ActiveSequences, 1_000) });
+    assert_eq!(book.session_of(other), None);
+}
+
 #[test]
 fn candidates_that_the_book_has_dropped_are_those_of_the_state() {
     let mut book = RequestBook::default();
@@ -613,11 +722,13 @@ fn the_progress_of_a_request_is_that_of_the_router_before_that_of_its_end() {
 fn what_a_restored_state_knew_stands_and_what_comes_since_is_added() {
     let mut known = resolve(&Slots { hit_rate: hit_rate(8, 6), ..Slots::default() }, &context(None));
     known.mode = Some(RoutingMode::Kv);
+    (known.session, known.decided_by) = (Some("s".into()), Some(DecidedBy::SessionAffinity));
     let before = Progress { first_token_ms: Some(Millis(5)), ..Progress::default() };
     let restored = Some(Box::new((known.clone(), before)));
     let slots = Slots { restored, trace: trace(122, 5), ..Slots::default() };
     let of = resolve(&slots, &context(None));
     assert_eq!((of.overlap_blocks, of.isl_tokens, of.mode), (Some(6), Some(122), Some(RoutingMode::Kv)));
+    assert_eq!((of.session.as_deref(), of.decided_by), (Some("s"), Some(DecidedBy::SessionAffinity)));
     assert!(of.sources.contains(KvHitRate) && of.sources.contains(DecisionSource::RequestTrace));
     let progress = progress(&slots, &context(None));
     assert_eq!((progress.first_token_ms, progress.cached_tokens), (Some(Millis(5)), Some(112)));

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use radixscope_model::formula::Formula;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, Seq, WorkerIx};
@@ -13,6 +13,8 @@ use radixscope_model::record::{
     RoutingMode, same_cost,
 };
 use radixscope_state::cluster::{MAX_CANDIDATES, MAX_DECISIONS};
+
+use super::super::v13::EntryV14;
 
 /// A decision without the set of its sources.
 #[derive(Deserialize)]
@@ -76,6 +78,8 @@ impl Decision {
             adapter,
             other_part,
             mode,
+            session: None,
+            decided_by: None,
         }
     }
 
@@ -102,24 +106,11 @@ pub(super) struct Entry {
 
 impl Entry {
     /// The same in the present form.
-    pub(super) fn next(self) -> EntryV13 {
+    pub(super) fn next(self) -> EntryV14 {
         let Self { seq, at_ms, decision, progress, pool, ignores_cache, partial, sources, forgotten } = self;
         let decision = decision.next(sources);
-        EntryV13 { seq, at_ms, decision, progress, pool, ignores_cache, partial, forgotten }
+        EntryV14 { seq, at_ms, decision, progress, pool, ignores_cache, reuse: None, partial, forgotten }
     }
-}
-
-/// The same in version 13.
-#[derive(Serialize)]
-pub(super) struct EntryV13 {
-    seq: Seq,
-    at_ms: Millis,
-    pub(super) decision: record::Decision,
-    pub(super) progress: Progress,
-    pool: PoolIx,
-    ignores_cache: bool,
-    partial: bool,
-    forgotten: bool,
 }
 
 /// The decisions that a state retained, as far as patches are merged with them.
@@ -141,9 +132,9 @@ struct Known {
 
 impl Merged {
     /// Begins with what a keyframe has, in its order.
-    pub(super) fn of(entries: &VecDeque<EntryV13>) -> Self {
+    pub(super) fn of(entries: &VecDeque<EntryV14>) -> Self {
         let known =
-            |entry: &EntryV13| Arc::new(Known { decision: entry.decision.clone(), progress: entry.progress });
+            |entry: &EntryV14| Arc::new(Known { decision: entry.decision.clone(), progress: entry.progress });
         let candidates = entries.iter().map(|entry| entry.decision.candidates.len()).sum();
         Self { latest: entries.iter().map(known).collect(), candidates, forgotten_to: 0 }
     }
