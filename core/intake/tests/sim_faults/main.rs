@@ -7,6 +7,7 @@ mod events;
 mod lifecycle;
 mod load;
 mod observer;
+mod reuse;
 
 use radixscope_sim::{Config, ConfigError, Fault, FaultPlan};
 
