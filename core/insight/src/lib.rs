@@ -20,6 +20,7 @@ pub mod memory;
 pub mod occupancy;
 pub mod queues;
 pub mod recent_window;
+pub mod reuse;
 pub mod round_robin;
 pub mod time_range;
 pub mod timeline;
