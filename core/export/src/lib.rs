@@ -9,9 +9,11 @@ pub mod colour;
 pub mod finding_ticket;
 mod memory;
 pub mod panel;
+mod reuse;
 pub mod rows;
 pub mod tree;
 
 pub use checks::{FindingFilter, Findings, Incident, Summary, pending_text};
 pub use memory::Memories;
+pub use reuse::ReuseReport;
 pub use rows::{Decisions, DecisionsOf, Totals, decision_row};

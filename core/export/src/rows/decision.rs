@@ -10,6 +10,8 @@ use radixscope_model::record::{
 };
 use radixscope_state::cluster::{Cluster, DecisionEntry, DecisionTotals, Hint, PoolState};
 
+use crate::reuse::ReuseRow;
+
 use super::{overlap_score_weight, prefill_load_scale};
 
 /// The latest decisions, newest first, and what they add up to.
@@ -145,6 +147,9 @@ struct DecisionRow {
     /// Blocks of the prompt that another candidate held beyond those of the chosen one; absent where none did, and where the cost
     /// did not decide (`decided_by`).
     lost_affinity_blocks: Option<u32>,
+    /// How much of the prompt was cached where when the router decided, and why the rest had to be computed; `null`: no source reports
+    /// the blocks of the prompt, or what workers held then is not known.
+    reuse: Option<ReuseRow>,
 }
 
 #[derive(Serialize, Debug)]
@@ -258,6 +263,7 @@ impl DecisionRow {
             verdict: decided.cache_outcome().as_str(),
             cost_gap_blocks: decided.cost_gap_blocks().ok(),
             lost_affinity_blocks: decided.lost_affinity().map(|lost| lost.more_blocks),
+            reuse: ReuseRow::of(cluster, decided),
         })
     }
 }

@@ -10,9 +10,9 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-use radixscope_model::id::{Millis, PoolIx, WorkerIx};
+use radixscope_model::id::Millis;
 use radixscope_model::record::Reuse;
-use radixscope_state::cluster::{Cluster, DecisionEntry};
+use radixscope_state::cluster::DecisionEntry;
 
 pub use cause::LossCause;
 
@@ -146,32 +146,12 @@ pub struct Loss {
     pub decisions: u32,
 }
 
-/// Which decisions are summed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Selection {
-    /// Of one pool; `None`: of all.
-    pub pool: Option<PoolIx>,
-    /// That chose this worker; `None`: any.
-    pub worker: Option<WorkerIx>,
-    /// Taken after this time and up to the other one; `None`: all that are retained.
-    pub window: Option<(Millis, Millis)>,
-}
-
-impl Selection {
-    fn contains(&self, decided: &DecisionEntry) -> bool {
-        let at = decided.decided_ms();
-        self.pool.is_none_or(|pool| pool == decided.pool)
-            && self.worker.is_none_or(|worker| worker == decided.decision.worker)
-            && self.window.is_none_or(|(after, until)| after < at && at <= until)
-    }
-}
-
 /// Where the reuse of the prompts of many decisions was lost.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Funnel {
     /// Decisions that are summed.
     pub decisions: u32,
-    /// Decisions that are not, by why: in the order of [`NoReuse`].
+    /// Decisions that are not, by why, in its order.
     pub left_out: Vec<(NoReuse, u32)>,
     /// Tokens at each step but the last, in the order of [`Step::ALL`].
     pub steps: [u64; 5],
@@ -199,11 +179,10 @@ pub struct PrefillPace {
 }
 
 impl Funnel {
-    /// Sums the decisions that `cluster` retains.
-    pub fn of(cluster: &Cluster, selection: Selection) -> Self {
+    /// Sums decisions.
+    pub fn of<'a>(decisions: impl IntoIterator<Item = &'a DecisionEntry>) -> Self {
         let mut sum = Sum::default();
-        let decisions = cluster.decisions().newest_first();
-        decisions.filter(|decided| selection.contains(decided)).for_each(|decided| sum.add(decided));
+        decisions.into_iter().for_each(|decided| sum.add(decided));
         sum.finish()
     }
 

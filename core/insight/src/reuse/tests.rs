@@ -1,11 +1,12 @@
 //! Steps and causes add up, and each cause is found by what was recorded.
 
 use super::*;
-use radixscope_model::id::{DecisionId, Seq, Worker};
+use radixscope_model::id::{DecisionId, Seq, Worker, WorkerIx};
 use radixscope_model::record::{
     Candidate, Completeness, DecidedBy, Decision, DecisionSource, Entry, GoneBlock, GoneReason, Progress,
     Record,
 };
+use radixscope_state::cluster::Cluster;
 
 const NOW: u64 = 1_800_000_000_000;
 
@@ -198,7 +199,7 @@ fn what_is_not_known_is_left_out_and_counted() {
     scene.decide(|decision, _, _| decision.isl_tokens = None);
     let id = DecisionId(9);
     scene.fold(Record::Decision(Box::new(Decision::new(id, WorkerIx(1), DecisionSource::Log))));
-    let funnel = Funnel::of(&scene.0, Selection::default());
+    let funnel = Funnel::of(scene.0.decisions().newest_first());
     assert_eq!(funnel.decisions, 1);
     assert_eq!(funnel.left_out, [(NoReuse::Query, 1), (NoReuse::NotVisible, 1), (NoReuse::Length, 1)]);
 }
@@ -215,7 +216,7 @@ fn a_funnel_sums_steps_and_losses_of_a_selection() {
         (reuse.held_blocks, reuse.eligible_blocks, reuse.chosen_blocks, reuse.gone) =
             (5, 5, 5, gone(GoneReason::Evicted));
     });
-    let funnel = Funnel::of(&scene.0, Selection::default());
+    let funnel = Funnel::of(scene.0.decisions().newest_first());
     assert_eq!(funnel.steps, [210, 160, 130, 130, 130]);
     assert_eq!(funnel.reported, (1, 80, 80));
     let losses: Vec<_> = funnel.losses.iter().map(|loss| (loss.cause, loss.tokens, loss.decisions)).collect();
@@ -226,8 +227,6 @@ fn a_funnel_sums_steps_and_losses_of_a_selection() {
     assert_eq!(funnel.worst().map(|loss| loss.cause), Some(LossCause::FirstSeen));
     assert_eq!(funnel.prefill_ms(40), Some(4.0));
     assert_eq!(funnel.share(Step::Reused), Some(130.0 / 210.0));
-    let of_one = Selection { worker: Some(WorkerIx(1)), ..Selection::default() };
-    assert_eq!(Funnel::of(&scene.0, of_one).decisions, 1);
-    let before = Selection { window: Some((Millis(0), Millis(NOW - 1))), ..Selection::default() };
-    assert_eq!(Funnel::of(&scene.0, before).decisions, 0);
+    let of_one = |decided: &&DecisionEntry| decided.decision.worker == WorkerIx(1);
+    assert_eq!(Funnel::of(scene.0.decisions().newest_first().filter(of_one)).decisions, 1);
 }

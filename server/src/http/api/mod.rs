@@ -11,6 +11,7 @@ pub(super) mod params;
 mod posted;
 mod prompt;
 mod recording;
+mod reuse;
 mod score;
 pub(super) mod tree;
 mod tree_dumps;
@@ -29,7 +30,7 @@ pub(super) use score::Scores;
 const OPENAPI: &str = include_str!("openapi.json");
 
 /// Every path with its handler.
-fn routes() -> [(&'static str, MethodRouter<App>); 17] {
+fn routes() -> [(&'static str, MethodRouter<App>); 18] {
     [
         ("/api/v1/cluster", get(cluster::cluster)),
         ("/api/v1/tree", get(tree::tree)),
@@ -43,6 +44,7 @@ fn routes() -> [(&'static str, MethodRouter<App>); 17] {
         ("/api/v1/prompt", get(prompt::prompt)),
         ("/api/v1/recording", get(recording::recording)),
         ("/api/v1/report", get(recording::report)),
+        ("/api/v1/reuse", get(reuse::reuse)),
         ("/api/v1/score", post(score::score).fallback(only_post)),
         ("/api/v1/arrivals", get(counterfactual::arrivals)),
         ("/api/v1/counterfactual", post(counterfactual::counterfactual).fallback(only_post)),
