@@ -94,6 +94,8 @@ panels! {
     Rates "rates" "Rates",
     /// The decisions alone, at length.
     Decisions "decisions" "Decisions",
+    /// How much of the prompts was reused, and why not more.
+    Reuse "reuse" "Reuse",
     /// What the router would decide now.
     WhatIf "whatif" "What-if",
     /// The latest decisions under other router settings.

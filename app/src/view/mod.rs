@@ -31,6 +31,7 @@ mod prompt_text;
 mod rates;
 mod recording;
 mod resize;
+mod reuse;
 mod status;
 mod summary;
 mod time_chart;
@@ -51,6 +52,7 @@ pub use ledger::LedgerPanel;
 use leptos::prelude::*;
 pub use memory::MemoryPanel;
 pub use rates::RatesChartView;
+pub use reuse::ReusePanelView;
 pub use tree::TreePanel;
 pub use whatif::WhatIfPanel;
 

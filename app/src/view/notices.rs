@@ -111,6 +111,7 @@ fn of_completeness(store: Store) -> Option<Notice> {
             Panel::Tree
                 | Panel::Workers
                 | Panel::Decisions
+                | Panel::Reuse
                 | Panel::WhatIf
                 | Panel::Counterfactual
                 | Panel::Memory

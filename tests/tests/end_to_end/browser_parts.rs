@@ -6,12 +6,13 @@ use radixscope_tests::radixscope::Radixscope;
 use serde_json::json;
 
 /// Panels with a part of their own, and that part's name.
-const PARTS: [(&str, &str); 9] = [
+const PARTS: [(&str, &str); 10] = [
     ("findings", "findings"),
     ("latency", "latency"),
     ("memory", "memory"),
     ("tree", "tree"),
     ("decisions", "decisions"),
+    ("reuse", "reuse"),
     ("whatif", "whatif"),
     ("counterfactual", "counterfactual"),
     ("compare", "compare"),

@@ -11,7 +11,7 @@ use radixscope_app::url::Panel;
 use radixscope_app::view::lazy::{Chunk, LazyView};
 use radixscope_app::view::{
     ChangesPanel, ComparePanel, CounterfactualPanel, FindingsPanel, Kiosk, LatencyPanel, LedgerPanel,
-    MemoryPanel, RatesChartView, TreePanel, WhatIfPanel,
+    MemoryPanel, RatesChartView, ReusePanelView, TreePanel, WhatIfPanel,
 };
 
 /// Declares [`CHUNKS`]: for each its name, the view that is in it, and how that is made.
@@ -41,6 +41,7 @@ chunks! {
     memory: LazyView::Panel(Panel::Memory), |store, _dark| view! { <MemoryPanel store/> };
     tree: LazyView::Panel(Panel::Tree), |store, dark| view! { <TreePanel store dark/> };
     decisions: LazyView::Panel(Panel::Decisions), |store, _dark| view! { <LedgerPanel store/> };
+    reuse: LazyView::Panel(Panel::Reuse), |store, _dark| view! { <ReusePanelView store/> };
     whatif: LazyView::Panel(Panel::WhatIf), |store, _dark| view! { <WhatIfPanel store/> };
     counterfactual: LazyView::Panel(Panel::Counterfactual), |store, _dark| view! { <CounterfactualPanel store/> };
     compare: LazyView::Panel(Panel::Compare), |store, dark| view! { <ComparePanel store dark/> };

@@ -1,6 +1,7 @@
 //! One decision in full: why, every candidate's cost, the prompt, how the request went on.
 
 use leptos::prelude::*;
+use radixscope_export::panel::reuse;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::duration;
 use radixscope_model::record::{Completeness, Outcome};
@@ -81,6 +82,7 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
     let (worker, id) = (decision.worker, decision.id);
     let request = decision.request_id.as_ref().map(ToString::to_string);
     let lost = decided.why_affinity_was_lost(label);
+    let not_reused = reuse::sentence(&decided, label);
     let instead = Instead::of(store, &decided);
     let is_chosen_only = decision.completeness == Completeness::ChosenOnly || decision.candidates.is_empty();
     let knows_prompt = decision.isl_blocks.is_some_and(|isl| isl > 0);
@@ -127,6 +129,7 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
         <div class="one">
             <p class="why" data-testid="why">{decided.why(label)}</p>
             {lost.map(|lost| view! { <p class="why lost" data-testid="lost-affinity">{lost}</p> })}
+            {not_reused.map(|text| view! { <p class="why" data-testid="not-reused">{text}</p> })}
             <RoundRobinInstead store decided=decided.clone() instead=instead.clone()/>
             <OtherPart ledger decided=decided.clone()/>
             {is_dropped.then(|| view! { <p class="caption" data-testid="details-dropped">"The server no longer retains it; shown as last received."</p> })}

@@ -10,6 +10,7 @@ pub mod in_flight;
 pub mod lanes;
 pub mod latency;
 pub mod rates;
+pub mod reuse;
 pub mod svg;
 pub mod tree;
 pub mod workers;

@@ -10,7 +10,7 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-use radixscope_model::id::Millis;
+use radixscope_model::id::{DecisionId, Millis};
 use radixscope_model::record::Reuse;
 use radixscope_state::cluster::DecisionEntry;
 
@@ -144,6 +144,8 @@ pub struct Loss {
     pub tokens: u64,
     /// In how many decisions.
     pub decisions: u32,
+    /// The decision that lost most for it, the latest of several, and how many tokens.
+    pub largest: (DecisionId, u64),
 }
 
 /// Where the reuse of the prompts of many decisions was lost.
@@ -215,7 +217,7 @@ impl Funnel {
 struct Sum {
     funnel: Funnel,
     left_out: [u32; 4],
-    losses: [(u64, u32); LossCause::ALL.len()],
+    losses: [Option<Loss>; LossCause::ALL.len()],
     prefill: (f64, u64, u32),
     ttft: (f64, u32),
 }
@@ -240,9 +242,14 @@ impl Sum {
             *all += reused;
         }
         for (cause, tokens) in reuse.losses {
-            let (sum, count) = &mut self.losses[cause as usize];
-            *sum += tokens;
-            *count += 1;
+            let largest = (decided.decision.id, tokens);
+            let loss =
+                self.losses[cause as usize].get_or_insert(Loss { cause, tokens: 0, decisions: 0, largest });
+            loss.tokens += tokens;
+            loss.decisions += 1;
+            if (tokens, decided.decision.id) > (loss.largest.1, loss.largest.0) {
+                loss.largest = largest;
+            }
         }
         let since = decided.reuse.map(|reuse| reuse.known_since_ms);
         funnel.known_since_ms = funnel.known_since_ms.max(since);
@@ -263,9 +270,7 @@ impl Sum {
         let Self { mut funnel, left_out, losses, prefill, ttft } = self;
         let all = [NoReuse::Ignored, NoReuse::Query, NoReuse::NotVisible, NoReuse::Length];
         funnel.left_out = all.into_iter().zip(left_out).filter(|(_, count)| *count > 0).collect();
-        let loss = |(cause, (tokens, decisions)): (LossCause, (u64, u32))| Loss { cause, tokens, decisions };
-        funnel.losses =
-            LossCause::ALL.into_iter().zip(losses).map(loss).filter(|loss| loss.tokens > 0).collect();
+        funnel.losses = losses.into_iter().flatten().collect();
         funnel.losses.sort_by_key(|loss| std::cmp::Reverse(loss.tokens));
         let (us, tokens, requests) = prefill;
         funnel.prefill = (tokens > 0).then(|| PrefillPace {
