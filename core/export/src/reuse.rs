@@ -158,7 +158,7 @@ struct GoneRow {
     #[serde(flatten)]
     worker: Worker,
     at_ms: Millis,
-    /// `evicted`, `cleared` or `worker_left`.
+    /// `evicted`, `cleared`, `worker_left` or `not_reported` (its removal was not received).
     why: GoneReason,
     /// Blocks that the worker held at that moment.
     worker_blocks: u32,

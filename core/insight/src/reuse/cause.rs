@@ -18,6 +18,8 @@ pub enum LossCause {
     Cleared,
     /// It left.
     WorkerLeft,
+    /// That a worker ceased to hold the first of these blocks was not received: an event was lost.
+    EventLost,
     /// No worker held all of them, but several together did.
     Scattered,
     /// A worker held them that the router could not choose.
@@ -38,13 +40,14 @@ pub enum LossCause {
 
 impl LossCause {
     /// All, in their order.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::BelowBlock,
         Self::FirstSeen,
         Self::NotKnown,
         Self::Evicted,
         Self::Cleared,
         Self::WorkerLeft,
+        Self::EventLost,
         Self::Scattered,
         Self::NotEligible,
         Self::Load,
@@ -64,6 +67,7 @@ impl LossCause {
             Self::Evicted => "evicted",
             Self::Cleared => "cleared",
             Self::WorkerLeft => "worker_left",
+            Self::EventLost => "event_lost",
             Self::Scattered => "scattered",
             Self::NotEligible => "not_eligible",
             Self::Load => "load",
@@ -87,6 +91,7 @@ pub(super) fn of_gone(reuse: &Reuse) -> LossCause {
         Some(GoneReason::Evicted) => LossCause::Evicted,
         Some(GoneReason::Cleared) => LossCause::Cleared,
         Some(GoneReason::Left) => LossCause::WorkerLeft,
+        Some(GoneReason::NotReported) => LossCause::EventLost,
         None => LossCause::Scattered,
     }
 }

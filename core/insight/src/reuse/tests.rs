@@ -95,7 +95,7 @@ fn adds_up(reuse: &PromptReuse) {
 #[test]
 fn each_cause_is_found_by_what_was_recorded() {
     type Change = fn(&mut Decision, &mut Reuse, &mut Progress);
-    let table: [(Change, LossCause, u64); 12] = [
+    let table: [(Change, LossCause, u64); 13] = [
         (|_, _, _| {}, LossCause::FirstSeen, 20),
         (
             |_, reuse, _| {
@@ -119,6 +119,14 @@ fn each_cause_is_found_by_what_was_recorded() {
                     (5, 5, 5, gone(GoneReason::Left))
             },
             LossCause::WorkerLeft,
+            30,
+        ),
+        (
+            |_, reuse, _| {
+                (reuse.held_blocks, reuse.eligible_blocks, reuse.chosen_blocks, reuse.gone) =
+                    (5, 5, 5, gone(GoneReason::NotReported))
+            },
+            LossCause::EventLost,
             30,
         ),
         (

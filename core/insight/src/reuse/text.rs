@@ -26,6 +26,7 @@ impl LossCause {
             Self::Evicted => "evicted",
             Self::Cleared => "cache cleared",
             Self::WorkerLeft => "worker left",
+            Self::EventLost => "gone, event lost",
             Self::Scattered => "on several workers in pieces",
             Self::NotEligible => "worker could not be chosen",
             Self::Load => "worker was busier",
@@ -52,6 +53,9 @@ impl LossCause {
             }
             Self::Cleared => "The last worker that held the next block had cleared its cache.",
             Self::WorkerLeft => "The last worker that held the next block has left.",
+            Self::EventLost => {
+                "The last worker that held the next block no longer does, and its event was not received: a list of its blocks showed it."
+            }
             Self::Scattered => {
                 "Several workers held these blocks, but none held all of them from the beginning of the prompt."
             }
@@ -84,6 +88,7 @@ impl LossCause {
                 Some("Look for who clears the caches: /clear_kv_blocks, or a reset of the engine.")
             }
             Self::WorkerLeft => Some("Fewer restarts, or a shared tier that outlives a worker."),
+            Self::EventLost => Some("Findings shows what events were lost and why."),
             Self::Scattered | Self::NotEligible => None,
             Self::Load => Some(
                 "A higher weight of overlap sends requests to the cache in spite of load; What-if shows what that costs.",

@@ -44,6 +44,22 @@ const MARK_EVERY_MS: u64 = 100;
 
 const _: () = assert!(size_of::<Change>() <= 56, "the bound above counts on it");
 
+/// A worker that ceases to hold a block.
+#[derive(Clone, Copy)]
+struct Leaving<'a> {
+    worker: WorkerIx,
+    /// All that cease to hold it at once, this one included.
+    with: &'a [WorkerIx],
+    why: GoneReason,
+}
+
+impl<'a> Leaving<'a> {
+    /// No other one does.
+    fn new(worker: &'a WorkerIx, why: GoneReason) -> Self {
+        Self { worker: *worker, with: std::slice::from_ref(worker), why }
+    }
+}
+
 /// Whether anybody needs the past.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Need {
@@ -169,7 +185,7 @@ impl TreeChanges {
                 let tree = cluster.tree_of(*worker);
                 for &hash in hashes.iter() {
                     self.removed(at, (*worker, None), hash, tree);
-                    self.note_gone(at, (*worker, GoneReason::Evicted), hash, cluster, tree);
+                    self.note_gone(at, Leaving::new(worker, GoneReason::Evicted), hash, cluster, tree);
                 }
                 self.forget_old();
             }
@@ -181,35 +197,47 @@ impl TreeChanges {
                 let tree = cluster.tier_tree(cluster.pool_of(*worker).unwrap_or_default(), *tier);
                 for &hash in hashes.iter() {
                     self.removed(at, (*worker, Some(*tier)), hash, tree);
-                    self.note_gone(at, (*worker, GoneReason::Evicted), hash, cluster, tree);
+                    self.note_gone(at, Leaving::new(worker, GoneReason::Evicted), hash, cluster, tree);
                 }
                 self.forget_old();
             }
             Record::Cleared { worker, all_ranks: true } => {
                 let process = |worker: WorkerIx| cluster.worker(worker).map(|worker| worker.id.id);
-                for of in cluster.workers().indices().filter(|&of| process(of) == process(*worker)) {
-                    self.emptied(at, (of, None), GoneReason::Cleared, cluster, cluster.tree_of(of));
+                let is_rank = |of: &WorkerIx| process(*of) == process(*worker);
+                let ranks: Vec<WorkerIx> = cluster.workers().indices().filter(is_rank).collect();
+                for &of in &ranks {
+                    let leaving = Leaving { worker: of, with: &ranks, why: GoneReason::Cleared };
+                    self.emptied(at, leaving, None, cluster, cluster.tree_of(of));
                 }
             }
             Record::Cleared { worker, .. } => {
-                self.emptied(at, (*worker, None), GoneReason::Cleared, cluster, cluster.tree_of(*worker));
+                let leaving = Leaving::new(worker, GoneReason::Cleared);
+                self.emptied(at, leaving, None, cluster, cluster.tree_of(*worker));
             }
             Record::TierCleared { worker, tier } => {
                 let tree = cluster.tier_tree(cluster.pool_of(*worker).unwrap_or_default(), *tier);
-                self.emptied(at, (*worker, Some(*tier)), GoneReason::Cleared, cluster, tree);
+                self.emptied(at, Leaving::new(worker, GoneReason::Cleared), Some(*tier), cluster, tree);
             }
             Record::Left { worker, .. } => {
                 let pool = cluster.pool_of(*worker).unwrap_or_default();
-                self.emptied(at, (*worker, None), GoneReason::Left, cluster, cluster.tree(pool));
+                let leaving = Leaving::new(worker, GoneReason::Left);
+                self.emptied(at, leaving, None, cluster, cluster.tree(pool));
                 for tier in Tier::ALL {
-                    let tree = cluster.tier_tree(pool, tier);
-                    self.emptied(at, (*worker, Some(tier)), GoneReason::Left, cluster, tree);
+                    self.emptied(at, leaving, Some(tier), cluster, cluster.tier_tree(pool, tier));
                 }
             }
             // What it held before was not what the tree showed.
-            Record::TreeDumpBegan { worker }
-            | Record::TreeDumpStored { worker, .. }
-            | Record::TreeDumpRemoved { worker, .. } => self.unknown_before(*worker, at),
+            Record::TreeDumpBegan { worker } | Record::TreeDumpStored { worker, .. } => {
+                self.unknown_before(*worker, at);
+            }
+            Record::TreeDumpRemoved { worker, tier, hashes } => {
+                self.unknown_before(*worker, at);
+                let pool = cluster.pool_of(*worker).unwrap_or_default();
+                let tree = tier.map_or(cluster.tree(pool), |tier| cluster.tier_tree(pool, tier));
+                for &hash in hashes.iter() {
+                    self.note_gone(at, Leaving::new(worker, GoneReason::NotReported), hash, cluster, tree);
+                }
+            }
             _ => {}
         }
     }
@@ -251,18 +279,19 @@ impl TreeChanges {
     fn emptied(
         &mut self,
         at: Micros,
-        (worker, tier): (WorkerIx, Option<Tier>),
-        why: GoneReason,
+        leaving: Leaving<'_>,
+        tier: Option<Tier>,
         cluster: &Cluster,
         tree: &Tree,
     ) {
+        let worker = leaving.worker;
         self.latest = self.latest.max(at);
         let held = tree.holdings(worker.slot());
         if !self.is_kept() || held.is_empty() {
             return;
         }
         let names = tree.names_of(worker.slot());
-        names.iter().for_each(|&name| self.note_gone(at, (worker, why), name, cluster, tree));
+        names.iter().for_each(|&name| self.note_gone(at, leaving, name, cluster, tree));
         // One worker's blocks must not displace what is known of all others.
         if held.hidden > 0 || held.resident > MAX_EMPTIED {
             self.unknown_before(worker, at);
@@ -272,12 +301,12 @@ impl TreeChanges {
         self.forget_old();
     }
 
-    /// Remembers a block that the worker ceases to hold, if it is the last one that holds it in this tier.
+    /// Remembers a block that the worker ceases to hold, if no other one holds it in this tier.
     #[inline]
     fn note_gone(
         &mut self,
         at: Micros,
-        (worker, why): (WorkerIx, GoneReason),
+        leaving: Leaving<'_>,
         name: BlockHash,
         cluster: &Cluster,
         tree: &Tree,
@@ -285,7 +314,10 @@ impl TreeChanges {
         if !self.gone.is_on() {
             return;
         }
-        let node = tree.find(worker.slot(), name).filter(|&node| tree.owners(node).len() == 1);
+        let Leaving { worker, with, why } = leaving;
+        let is_leaving = |slot: Slot| with.iter().any(|of| of.slot() == slot);
+        let is_last = |&node: &NodeId| tree.owners(node).iter().all(is_leaving);
+        let node = tree.find(worker.slot(), name).filter(is_last);
         let Some(chain) = node.and_then(|node| tree.chain_hash(node)) else { return };
         let held_blocks = cluster.blocks(worker).unwrap_or(0).try_into().unwrap_or(u32::MAX);
         let gone = GoneBlock { worker, at_ms: at.millis(), why, held_blocks };

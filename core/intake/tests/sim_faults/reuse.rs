@@ -46,7 +46,8 @@ impl Blocks {
 /// Decisions with all that the router knew, and the state that was made of what the deployment emitted.
 fn run(config: Config, seconds: u64) -> (Vec<DecisionRecord>, Blocks, Cluster, Simulation) {
     let mut simulation = Simulation::new(config, START).expect("sound");
-    let (mut simulated, mut blocks, mut events) = (Simulated::default(), Blocks::default(), KvEvents::default());
+    let (mut simulated, mut blocks, mut events) =
+        (Simulated::default(), Blocks::default(), KvEvents::default());
     let (mut intake, mut cluster) = (Intake::default(), Cluster::default());
     let source = intake.source("simulated", SourceKind::Simulator, START, &mut cluster).expect("sound");
     let mut decisions: Vec<DecisionRecord> = Vec::new();

@@ -52,9 +52,11 @@ pub enum GoneReason {
     Cleared,
     /// The worker left.
     Left,
+    /// Its removal was not received: a list of all its blocks showed that it is not there.
+    NotReported,
 }
 
 str_names! {
     /// Name in JSON.
-    GoneReason { Evicted => "evicted", Cleared => "cleared", Left => "worker_left" }
+    GoneReason { Evicted => "evicted", Cleared => "cleared", Left => "worker_left", NotReported => "not_reported" }
 }
