@@ -79,7 +79,7 @@ fn step(line: &StepLine) -> impl IntoView + use<> {
     view! {
         <li data-testid=format!("reuse-step-{}", step.as_str())>
             <span class="name">{step.label()}</span>
-            <span class="bar" class:unknown=share.is_none() aria-hidden="true"><i style=format!("width:{width}")></i></span>
+            <span class="reuse-bar" class:unknown=share.is_none() aria-hidden="true"><i style=format!("width:{width}")></i></span>
             <b>{text}</b>
             <span class="quiet">{tokens}</span>
         </li>

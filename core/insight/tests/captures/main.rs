@@ -14,6 +14,7 @@ mod late_player;
 mod logged;
 mod recent_window;
 mod replay;
+mod reuse;
 mod routing;
 mod sessions;
 mod signals;

@@ -75,6 +75,7 @@ fn evaluate_pool(view: &View<'_>, pool: PoolIx) -> RuleOutcome {
         part(window.overlap_blocks, window.isl_blocks),
         "blocks",
     );
+    found = view.with_lost_reuse(found, Some(pool));
     let mut workers = followed;
     workers.retain(|(_, ages)| f64::from(ages.came_back) >= CAME_BACK_SHARE * f64::from(ages.removed.max(1)));
     for (worker, ages) in workers.iter().take(4) {

@@ -86,6 +86,7 @@ fn found(
         let label = format!("In the baseline, KV-aware is worse above, {name}");
         found = found.evidence(label, format!("{:.0}", knee.concurrency), "requests in flight");
     }
+    found = view.with_lost_reuse(found, None);
     found.spread_out(view).fixes("any/less_load").panel(PanelRef::Compare)
 }
 

@@ -46,15 +46,15 @@ fn evaluate_pool(view: &View<'_>, met: &PrefixHits) -> RuleOutcome {
         Some(pool) => view.present_in(pool).collect(),
         None => Vec::new(),
     };
-    Finding::new(severity, format!("{title}{}", pool.replacen(" of ", ": ", 1)), explanation)
+    let found = Finding::new(severity, format!("{title}{}", pool.replacen(" of ", ": ", 1)), explanation)
         .workers(workers)
         .evidence(format!("Overlap of routed prompts, by the router, {WINDOW}"), met.value.clone(), "blocks")
         .evidence(format!("Requests behind it, by the router, {WINDOW}"), met.requests, "requests")
         .evidence("Times that prompts share a block, by the tree, now", blocks, "")
         .evidence_if(format!("Prompt tokens that engines re-used, by metrics, {WINDOW}"), cached, "tokens")
         .fixes(fixes)
-        .panel(PanelRef::Decisions)
-        .into()
+        .panel(PanelRef::Decisions);
+    view.with_lost_reuse(found, met.pool).into()
 }
 
 /// What routed prompts met lately.

@@ -6,7 +6,8 @@ mod peers;
 mod processes;
 
 use super::{Criteria, History, Totals};
-use radixscope_model::id::{Millis, WorkerIx};
+use crate::reuse::{Funnel, Step};
+use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 use radixscope_model::number_format::count;
 use radixscope_model::record::{Finding, LinkState, Phase};
 use radixscope_state::cluster::{Cluster, DecisionEntry, ProcessState, WorkerState};
@@ -18,6 +19,8 @@ pub(super) use peers::median;
 pub(super) const WINDOW_MS: u64 = 60_000;
 /// The same in words.
 pub(super) const WINDOW: &str = "last 60 s";
+/// Fewer visible prompts name no cause.
+const MIN_PROMPTS: u32 = 10;
 
 /// What rules may look at.
 #[derive(Clone, Copy)]
@@ -37,6 +40,20 @@ impl<'v> View<'v> {
     pub fn decisions(&self, ms: u64) -> impl Iterator<Item = &'v DecisionEntry> + use<'v> {
         let now = self.now;
         self.cluster.decisions().newest_first().take_while(move |decided| now.since(decided.at_ms) <= ms)
+    }
+
+    /// Adds to a finding the cause that cost most reuse lately, in one pool or in all, where enough prompts are visible.
+    pub(super) fn with_lost_reuse(&self, finding: Finding, pool: Option<PoolIx>) -> Finding {
+        let of_pool = |decided: &&DecisionEntry| pool.is_none_or(|pool| pool == decided.pool);
+        let funnel = Funnel::of(self.decisions(WINDOW_MS).filter(of_pool));
+        match funnel.worst() {
+            Some(loss) if funnel.decisions >= MIN_PROMPTS => finding.evidence(
+                format!("Most tokens of prompts computed for one cause, {WINDOW}: {}", loss.cause.label()),
+                part(loss.tokens, funnel.steps[Step::Prompt as usize]),
+                "tokens",
+            ),
+            _ => finding,
+        }
     }
 
     /// Workers that did not leave.
