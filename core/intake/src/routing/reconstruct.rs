@@ -235,6 +235,13 @@ impl Reconstructor {
         let at = found.map_or(choice.report.at, |found| found.at);
         let pool = cluster.pool_of(choice.report.worker)?;
         let anywhere = self.past.overlap(cluster.tree(pool), OverlapRule::Prefix, at, &mut self.overlaps);
+        let device_of =
+            |overlaps: &[u32], worker: WorkerIx| overlaps.get(worker.slot().at()).copied().unwrap_or(0);
+        let ours = u64::from(device_of(&self.overlaps, choice.report.worker));
+        if found.is_none() && choice.report.overlap_blocks.is_some_and(|reported| reported != ours) {
+            // What workers held was not what it is taken for here.
+            return None;
+        }
         self.past.load_tiers(cluster, pool, &self.tiers, at);
         self.is_eligible.clear();
         for slot in self.workers.iter().map(|worker| worker.slot().at()) {
@@ -244,7 +251,7 @@ impl Reconstructor {
         let (mut held, mut eligible, mut chosen, mut holder) = (0, 0, 0, None);
         for (worker, _) in cluster.workers().indexed().filter(|(_, state)| state.pool == pool) {
             let slot = worker.slot();
-            let device = self.overlaps.get(slot.at()).copied().unwrap_or(0);
+            let device = device_of(&self.overlaps, worker);
             let was = |tier, at| self.past.was_in_tier(tier, slot, at);
             let below = self.tiers.beyond_at(cluster, pool, worker, device, was);
             let blocks = device + below.host + below.disk + below.external;
