@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use radixscope_insight::in_flight::{self, Gap, Series};
 use radixscope_insight::latency::{self, Quantity, TimingSource};
+use radixscope_insight::reuse::{Funnel, LossCause, Step};
 use radixscope_model::id::{Millis, PoolIx};
 use radixscope_model::record::{Phase, Severity};
 use radixscope_state::cluster::{Cluster, DecisionTotals, WorkerState};
@@ -17,6 +18,8 @@ const SEVERITIES: [Severity; 3] = [Severity::Info, Severity::Warning, Severity::
 const MOST_POOLS: usize = 64;
 /// In-flight imbalance lasts seconds and a scrape comes every 15 or 30 s.
 const IMBALANCE_S: u64 = 60;
+/// Reuse is of the decisions of so long.
+const REUSE_MS: u64 = 60_000;
 /// Latency metrics: quantity, its name in `latency_samples`, name and help of the family.
 const LATENCIES: [(Quantity, &str, &str, &str); 3] = [
     (
@@ -114,6 +117,41 @@ impl Families {
         let help = "In-flight imbalance: most requests on one worker minus fewest on another in one second, the largest of the \
                     last 60 s; absent where unknown";
         self.gauges("pool_in_flight_imbalance_requests", help, imbalance);
+    }
+
+    /// Where the reuse of prompts is lost, of the decisions of the last minute.
+    pub(super) fn of_reuse(&mut self, cluster: &Cluster, now: Millis) {
+        let recent = || {
+            let decisions = cluster.decisions().newest_first();
+            decisions.take_while(move |decided| now.since(decided.at_ms) <= REUSE_MS)
+        };
+        let funnel = |(pool, labels): (PoolIx, Labels)| {
+            let funnel = Funnel::of(recent().filter(|decided| decided.pool == pool));
+            (funnel.decisions > 0).then_some((labels, funnel))
+        };
+        let funnels: Vec<(Labels, Funnel)> = listed_pools(cluster).filter_map(funnel).collect();
+        let decisions =
+            funnels.iter().map(|(labels, funnel)| (Arc::clone(labels), f64::from(funnel.decisions)));
+        let help = "Decisions of the last 60 s whose prompts are visible";
+        self.gauges("pool_reuse_decisions", help, decisions);
+        let of = |labels: &Labels, name: &'static str, value: &str| -> Labels {
+            labels.iter().cloned().chain([(name, value.to_owned())]).collect()
+        };
+        let steps = funnels.iter().flat_map(|(labels, funnel)| {
+            let known = Step::ALL.into_iter().zip(funnel.steps);
+            known.map(move |(step, tokens)| (of(labels, "step", step.as_str()), tokens as f64))
+        });
+        let help = "Tokens of the prompts of these decisions, and of those how many were cached where";
+        self.gauges("pool_reuse_tokens", help, steps);
+        let losses = funnels.iter().flat_map(|(labels, funnel)| {
+            let tokens = |cause| {
+                let loss = funnel.losses.iter().find(|loss| loss.cause == cause);
+                loss.map_or(0.0, |loss| loss.tokens as f64)
+            };
+            LossCause::ALL.map(|cause| (of(labels, "cause", cause.as_str()), tokens(cause)))
+        });
+        let help = "Of these tokens, those that had to be computed, by cause";
+        self.gauges("pool_reuse_lost_tokens", help, losses);
     }
 
     /// Latencies as on the page: over the last minute, each percentile as a lower and an upper bound.

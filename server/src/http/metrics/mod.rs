@@ -104,6 +104,7 @@ impl Families {
         all.of_sources(view);
         all.of_tree(view.cluster);
         all.of_pools(view.cluster, view.at_ms);
+        all.of_reuse(view.cluster, view.at_ms);
         all.of_workers(view.cluster, &mut listed.lock().unwrap_or_else(PoisonError::into_inner));
         all.of_processes(view);
         all.of_latency(view.cluster, view.at_ms);
