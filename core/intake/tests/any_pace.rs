@@ -226,7 +226,7 @@ fn figure(cluster: &Cluster, decided: &DecisionEntry, with_costs: bool) -> Strin
         .then(|| format!("{:?} {:?} {:?} {costs:?}", d.completeness, d.not_reconstructed, d.formula));
     format!(
         "{:?} {} {:?} {sources:?} isl {:?} {:?} {:?} overlap {:?}+{:?} logit {:?} cost {:?} dispatched {:?} other {other:?} \
-         mode {:?} tied {} {} {:?}",
+         mode {:?} by {:?} session {:?} tied {} {} {:?}",
         d.decided_ms.map(|at| at.0),
         d.request_id.as_deref().unwrap_or("-"),
         name(d.worker),
@@ -239,6 +239,8 @@ fn figure(cluster: &Cluster, decided: &DecisionEntry, with_costs: bool) -> Strin
         d.chosen_cost,
         d.dispatched,
         d.mode,
+        d.decided_by.filter(|_| with_costs),
+        d.session,
         d.tied,
         costs.unwrap_or_default(),
         decided.progress,
