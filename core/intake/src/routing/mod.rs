@@ -27,9 +27,12 @@
 //! - `active`: the same for loads: steps of the last twelve seconds, undone.
 //! - `departures`: whether a worker was there, by the times in the routers' logs.
 //! - `reconstruct`: the router applies an event a little after it was published. Of the states within 50 ms before
-//!   and 20 ms after the decision the nearest that agrees with everything the router reported (overlap, cost, and
-//!   where possible the choice) is taken; nothing else is fitted. Where none agrees, the costs are not shown, and the
+//!   and 20 ms after the decision the nearest that agrees with everything the router reported (overlap, cost, and, unless something
+//!   else than the cost decided, the choice) is taken; nothing else is fitted. Where none agrees, the costs are not shown, and the
 //!   decision says what is missing: block size, the state at that time, an overlap or a cost that differs.
+//!
+//! What decided is a fact like others: `resolve` names it where reports show it, with what `sessions` knows of bindings. `tracking`
+//! recognises routers whose messages name prompts by keyed hashes.
 //!
 //! Messages without a time (all of 0.8, KV events over JetStream in 0.9) are taken to be as late as the last message that had one.
 //!
