@@ -31,7 +31,8 @@ async fn steps_and_losses_are_the_apis_and_lead_to_a_decision() {
             assert!(row.contains(&tokens), "{tokens} in {row}");
         }
         let first = losses[0]["cause"].as_str().expect("a cause");
-        let open = format!("(document.querySelector('[data-testid=reuse-loss-{first}] button').click(), true)");
+        let open =
+            format!("(document.querySelector('[data-testid=reuse-loss-{first}] button').click(), true)");
         page.eval(&open).await;
         page.until("the decision says why", async |page| {
             let text = page.text("not-reused").await.unwrap_or_default();

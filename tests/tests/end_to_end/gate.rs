@@ -221,7 +221,7 @@ async fn a_flood_at_the_port_for_responses_leaves_few_lines_in_the_log() {
 }
 
 /// A subscription that the permission file grants, a subject that it matches, and the topic as `/metrics` names it.
-const PROBES: [(&str, &str, &str); 9] = [
+const PROBES: [(&str, &str, &str); 10] = [
     ("namespace.*.component.*.kv-events", "namespace.d.component.b.kv-events", "kv-events"),
     (
         "namespace.*.component.*.endpoint.*.kv-events",
@@ -245,6 +245,11 @@ const PROBES: [(&str, &str, &str); 9] = [
         "namespace.*.component.*.endpoint.*.active_sequences_events",
         "namespace.d.component.b.endpoint.e.active_sequences_events",
         "active_sequences_events",
+    ),
+    (
+        "namespace.*.component.*.endpoint.*.session_affinity_events",
+        "namespace.d.component.b.endpoint.e.session_affinity_events",
+        "session_affinity_events",
     ),
     ("dynamo.request_trace.v1", "dynamo.request_trace.v1", "dynamo.request_trace.v1"),
 ];

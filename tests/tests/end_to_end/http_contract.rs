@@ -68,7 +68,7 @@ async fn responses_have_the_promised_shape_and_ids_are_strings() {
     has(
         decision,
         "seq at_ms request_id worker_id dp_rank isl_tokens isl_blocks overlap_blocks formula candidates source \
-         completeness not_reconstructed",
+         completeness not_reconstructed session decided_by",
     );
     has(
         &decision["candidates"][0],

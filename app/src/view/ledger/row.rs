@@ -33,8 +33,11 @@ pub(super) struct DecisionLine {
     pub cost_gap: String,
     pub cost_gap_title: String,
     pub verdict: CacheOutcome,
-    /// Tie, better-cached worker skipped, what else than the cost decided.
+    /// Tie, better-cached worker skipped.
     pub flags: String,
+    /// What else than the cost decided; empty: nothing else, or not reported.
+    pub by: &'static str,
+    pub by_title: String,
     pub known: &'static str,
     pub known_title: String,
     /// What was computed rests on a tree that lacked blocks.
@@ -54,12 +57,14 @@ impl DecisionLine {
             ),
             Err(why) => (UNKNOWN.to_owned(), format!("Unknown: {}", why.as_str())),
         };
-        let mut flags = match decision.decided_by {
-            Some(DecidedBy::SessionAffinity) => "session".to_owned(),
-            Some(DecidedBy::Pinned) => "bound".to_owned(),
-            Some(DecidedBy::Policy) => "policy".to_owned(),
-            Some(DecidedBy::Cost | DecidedBy::Mode) | None => String::new(),
+        let by = match decision.decided_by {
+            Some(DecidedBy::SessionAffinity) => "session",
+            Some(DecidedBy::Pinned) => "bound",
+            Some(DecidedBy::Policy) => "policy",
+            Some(DecidedBy::Mode) => "mode",
+            Some(DecidedBy::Cost) | None => "",
         };
+        let mut flags = String::new();
         if decided.is_tie() {
             flags.push_str("tie");
         }
@@ -92,6 +97,8 @@ impl DecisionLine {
             cost_gap_title,
             verdict: decided.cache_outcome(),
             flags,
+            by,
+            by_title: by_title(decided),
             known: match decision.completeness {
                 Completeness::AllCandidates => "all",
                 Completeness::Reconstructed if decided.partial => "partial tree",
@@ -103,6 +110,17 @@ impl DecisionLine {
             ttft,
             ttft_title,
         }
+    }
+}
+
+/// What else than the cost decided, with the session.
+fn by_title(decided: &DecisionEntry) -> String {
+    let Some(by) = decided.decision.decided_by.filter(|_| !decided.is_by_cost()) else {
+        return String::new();
+    };
+    match &decided.decision.session {
+        Some(session) => format!("Decided by: {}; session {session}", by.to_text()),
+        None => format!("Decided by: {}", by.to_text()),
     }
 }
 

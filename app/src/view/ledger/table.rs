@@ -230,6 +230,7 @@ fn Line(ledger: Ledger, row: RwSignal<Option<DecisionLine>>) -> impl IntoView {
                 <b class=move || format!("verdict {}", verdict.get().as_str()) title=move || (verdict.get() == CacheOutcome::Ignored).then_some(IGNORED)>
                     {move || match verdict.get() { CacheOutcome::Ignored => UNKNOWN, known => known.as_str() }}
                 </b>
+                <span class="by" title=of(|row| &row.by_title)>{of(|row| row.by)}</span>
                 <span class="flags">{of(|row| &row.flags)}</span>
             </span>
             <span class="l-known" role="gridcell" title=of(|row| &row.known_title)>{of(|row| row.known)}</span>

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use radixscope_dynamo::log_line::{LogEvent, RequestIds, decode};
-use radixscope_model::record::RoutingMode;
+use radixscope_model::record::{MAX_SESSION_BYTES, Role, RoutingMode};
 use regex::Regex;
 
 /// Version, kind, the router's id, the HTTP span's id, and the line; `-` for an id that the line does not bear. Lists of
@@ -47,6 +47,7 @@ fn kind_and_ids(event: &LogEvent<'_>) -> (&'static str, [Option<String>; 2]) {
         LogEvent::Formula(event) => ("formula", both(&event.ids)),
         LogEvent::Tie(event) => ("tie", both(&event.ids)),
         LogEvent::Selected(event) => ("selected", both(&event.ids)),
+        LogEvent::SessionLookup(event) => ("session lookup", both(&event.ids)),
         LogEvent::Dispatched(event) => ("dispatched", both(&event.ids)),
         LogEvent::RoutingBest(event) => ("best", both(&event.ids)),
         LogEvent::RoutingInput(event) => {
@@ -82,6 +83,45 @@ fn every_kind_of_every_version_names_its_request_by_the_ids_that_it_bears() {
         }
     }
     assert_eq!(versions.len(), 10, "{versions:?}");
+}
+
+#[test]
+fn what_a_router_found_of_a_session_and_what_it_chose_by_is_read() {
+    let (mut bound, mut unbound) = (0, 0);
+    for line in lines().into_iter().filter(|line| line.kind == "session lookup") {
+        let LogEvent::SessionLookup(found) = decode(line.text.as_bytes()).unwrap().unwrap().event else {
+            panic!("{}", line.text)
+        };
+        assert!(found.session_id.starts_with("session-"), "{}", line.text);
+        *(if found.bound_to.is_some() { &mut bound } else { &mut unbound }) += 1;
+    }
+    assert_eq!((bound, unbound), (3, 3));
+    let selected = |line: &str| match decode(line.as_bytes()).unwrap().unwrap().event {
+        LogEvent::Selected(selected) => (selected.pinned, selected.worker_type),
+        other => panic!("{other:?}"),
+    };
+    let of = |text: &str| {
+        lines().into_iter().filter(|line| line.text.contains(text)).map(|line| selected(line.text)).collect()
+    };
+    let pinned: Vec<_> = of("Selected pinned worker");
+    assert_eq!(pinned, [(true, Some(Role::Decode)); 2]);
+    let by_policy: Vec<_> = of("worker_type=aggregated");
+    assert_eq!(by_policy, [(false, Some(Role::Aggregated))]);
+}
+
+#[test]
+fn a_session_without_a_name_or_with_an_endless_one_is_refused() {
+    let line = |id: &str| {
+        format!(
+            "2026-11-26T11:28:06.822417Z DEBUG http-request: a::affinity: Session affinity hit: reusing pinned worker \
+             session_id={id} worker_id=7 dp_rank=Some(1) active_leases=1 method=POST uri=/ version=HTTP/1.1 request_id=h"
+        )
+    };
+    let long = "s".repeat(MAX_SESSION_BYTES);
+    assert!(decode(line(&long).as_bytes()).is_ok());
+    for id in [String::new(), long + "s"] {
+        assert!(decode(line(&id).as_bytes()).is_err(), "{id}");
+    }
 }
 
 #[test]

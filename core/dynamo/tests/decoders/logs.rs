@@ -35,6 +35,7 @@ fn kind(event: &LogEvent<'_>) -> &'static str {
         LogEvent::Selected(_) => "selected",
         LogEvent::SelectedWithoutKv(_) => "selected without KV",
         LogEvent::Unreachable(_) => "unreachable",
+        LogEvent::SessionLookup(_) => "session lookup",
         LogEvent::Dispatched(_) => "dispatched",
         LogEvent::RoutingBest(_) => "best",
         LogEvent::RoutingInput(_) => "input",

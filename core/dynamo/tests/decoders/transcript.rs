@@ -8,6 +8,7 @@ use radixscope_dynamo::error::{DecodeError, Faults};
 use radixscope_dynamo::hit_rate::HitRate;
 use radixscope_dynamo::kv_event::{KvData, KvEvents};
 use radixscope_dynamo::load::ActiveLoad;
+use radixscope_dynamo::session_affinity::SessionAffinity;
 use radixscope_dynamo::{subject, trace};
 use radixscope_model::record::Topic;
 
@@ -53,6 +54,13 @@ pub fn payload(
             }
             all(result)
         }
+        Topic::SessionAffinity => match SessionAffinity::decode(body, format) {
+            Ok(SessionAffinity { session_id, worker, sequence, writer_id }) => {
+                let _ = writeln!(text, "{session_id} bound to {worker} #{sequence} by {writer_id:?}");
+                Vec::new()
+            }
+            Err(error) => vec![error],
+        },
         Topic::RequestTrace => match trace::decode(body) {
             Ok(trace) => {
                 let _ = trace.map(|trace| writeln!(text, "{trace:?}"));

@@ -204,12 +204,13 @@ fn is_whole(slots: &Slots) -> bool {
     slots.sequence.is_some() || slots.dispatched.is_some() || slots.routed.is_some()
 }
 
-/// What the costs of a choice depend on, by what is reported of it. `None`: no report contains when it was made.
+/// What the costs of a choice depend on, by what is reported of it. `None`: no report contains when it was made. `are_keyed`: whether
+/// hashes in the messages of its pool are not those of blocks.
 pub(super) fn report(
     slots: &Slots,
     prompt: &PromptHashes,
     decision: &Decision,
-    ignores_cache: bool,
+    (ignores_cache, are_keyed): (bool, bool),
 ) -> Option<RouterReport> {
     let logged = slots.choice.map(|choice| choice.time);
     let time = logged.or(slots.sequence.as_ref().map(|of| of.time)).or(slots.dispatched.map(|of| of.time))?;
@@ -230,6 +231,6 @@ pub(super) fn report(
         // Dynamo 0.8 to 1.1 reports the length in its message, later versions do not.
         formula: slots.costs.as_ref().map(|costs| costs.formula).or_else(by_message),
         is_by_cost: decision.decided_by.is_none_or(|by| by == DecidedBy::Cost),
-        is_named: ignores_cache || names_blocks || prompt.is_local(),
+        is_named: ignores_cache || (names_blocks && !are_keyed) || prompt.are_public(),
     })
 }

@@ -462,7 +462,7 @@ impl Routing {
         }
         let mut chain = Vec::new();
         Prompt::Local(&input.local_hashes).chain(&mut chain);
-        self.book.set_prompt(id, PromptHashes::Local(input.local_hashes.into()), read_ms);
+        self.set_prompt(id, PromptHashes::Local(input.local_hashes.into()), read_ms);
         self.arrivals.push(id, read_ms, Some(input.length.isl_tokens), &chain);
     }
 

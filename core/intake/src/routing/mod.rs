@@ -29,9 +29,12 @@
 //! - `departures`: whether a worker was there and could be reached, by the times in the routers' logs. Entries of discovery have no
 //!   time: without a line in a log a worker is there from when it was first named until it is known to have left.
 //! - `reconstruct`: the router applies an event a little after it was published. Of the states within 50 ms before
-//!   and 20 ms after the decision the nearest that agrees with everything the router reported (overlap, cost, and
-//!   where possible the choice) is taken; nothing else is fitted. Where none agrees, the costs are not shown, and the
+//!   and 20 ms after the decision the nearest that agrees with everything the router reported (overlap, cost, and, unless something
+//!   else than the cost decided, the choice) is taken; nothing else is fitted. Where none agrees, the costs are not shown, and the
 //!   decision says what is missing: block size, the state at that time, an overlap or a cost that differs.
+//!
+//! What decided is a fact like others: `resolve` names it where reports show it, with what `sessions` knows of bindings. `tracking`
+//! recognises routers whose messages name prompts by keyed hashes.
 //!
 //! Messages without a time (all of 0.8, KV events over JetStream in 0.9) are taken to be as late as the last message that had one.
 //!
@@ -49,6 +52,7 @@ mod past;
 mod paths;
 mod reconstruct;
 mod sessions;
+mod tracking;
 mod unidentified;
 
 #[cfg(test)]
@@ -62,7 +66,9 @@ use radixscope_dynamo::active_sequence::{ActiveSequence, AddRequest, RouterId, S
 use radixscope_dynamo::trace::RequestTrace;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::micros::Micros;
-use radixscope_model::record::{Decision, DecisionSource, Entry, Progress, Record, Role, RoleEvidence};
+use radixscope_model::record::{
+    Decision, DecisionSource, Entry, NotReconstructed, Progress, Record, Role, RoleEvidence,
+};
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 use radixscope_state::per_worker::PerWorker;
@@ -80,6 +86,7 @@ use in_flight::InFlight;
 use lines::Lines;
 use reconstruct::{Ground, Reconstructor, WeighedChoice};
 use sessions::{Binding, Sessions};
+use tracking::TrackingHashes;
 use unidentified::Unidentified;
 
 /// Longest name of an adapter that is retained, in characters.
@@ -96,6 +103,7 @@ pub struct Routing {
     arrivals: Arrivals,
     lines: Lines,
     sessions: Sessions,
+    tracking: TrackingHashes,
     unidentified: Unidentified<lines::ReadChoice<'static>>,
     departures: Departures,
     in_flight: InFlight,
@@ -207,35 +215,71 @@ impl Routing {
         }
         let formula = if self.own_ids { Formula::B } else { Formula::E };
         let Self {
-            book, costs, reconstructor, active, changes, departures, counted, lines, sessions, ..
+            book,
+            costs,
+            reconstructor,
+            active,
+            changes,
+            departures,
+            counted,
+            lines,
+            sessions,
+            tracking,
+            ..
         } = self;
         let weighed_until = &mut self.weighed_until;
+        let mut keyed: Vec<PoolIx> = Vec::new();
         let ground = Ground { cluster, changes, active, counted };
         costs.resolve_due(at_ms, book, |book, id, is_final| {
             let part = book.part(id)?;
             let prompt = part.prompt.as_ref()?;
             let context = context(book, part, (lines, sessions), cluster);
             let decision = book::resolve(&part.slots, &context);
-            let report = costs::report(&part.slots, prompt, &decision, context.ignores_cache)?;
+            let are_keyed = tracking.are_keyed(part.pool);
+            let report = costs::report(&part.slots, prompt, &decision, (context.ignores_cache, are_keyed))?;
             let formula = report.formula.unwrap_or(formula);
             let settings = settings(cluster, lines, formula, part.worker);
-            let choice = WeighedChoice { report: &report, prompt: prompt.prompt(), settings };
+            let choice = WeighedChoice {
+                report: &report,
+                prompt: prompt.prompt(),
+                tracked: part.tracked.as_deref(),
+                settings,
+            };
             let decided_ms = report.at.millis();
             *weighed_until = decided_ms.max(*weighed_until);
             let outcome = reconstructor.weigh(ground, &choice, |worker| {
                 departures.had_left(worker, decided_ms, cluster)
                     || departures.is_out(worker, decided_ms, cluster)
             });
+            let mut outcome = outcome;
+            if !prompt.are_public() && !context.ignores_cache {
+                let depth = reconstructor.depth();
+                let counted = report.overlap_blocks.is_some_and(|blocks| blocks > 0);
+                if depth.is_some_and(|depth| depth > 0) {
+                    tracking.matched(part.pool);
+                } else if depth == Some(0) && counted && cluster.incomplete_in(part.pool).is_empty() {
+                    if tracking.unmatched(part.pool, id) {
+                        keyed.push(part.pool);
+                    }
+                    if tracking.are_keyed(part.pool) {
+                        outcome = Err(NotReconstructed::Prompt);
+                    }
+                }
+            }
             let path = match &outcome {
                 Ok(found) => found.path,
                 Err(_) if is_final => reconstructor.path_end(cluster, part.worker, prompt.prompt()),
                 Err(_) => None,
             };
             let found = outcome.as_ref().ok();
-            let reuse =
-                if context.ignores_cache { None } else { reconstructor.reuse(ground, &choice, found) };
+            let is_visible =
+                !context.ignores_cache && outcome.as_ref().err() != Some(&NotReconstructed::Prompt);
+            let reuse = if is_visible { reconstructor.reuse(ground, &choice, found) } else { None };
             Some(Attempt { report, path, outcome, reuse })
         });
+        for pool in keyed {
+            book.change_where(|part| part.pool == pool && part.prompt.is_some());
+        }
     }
 
     /// Decisions and progress that differ from what the state has.
@@ -265,7 +309,9 @@ impl Routing {
                 && (slots.sequence.is_some()
                     || context.completed.is_some_and(|of| of.ended.isl_tokens.is_some()));
             let prompt = part.prompt.as_ref();
-            let report = prompt.and_then(|of| costs::report(slots, of, &decision, ignores_cache));
+            let are_keyed = self.tracking.are_keyed(part.pool);
+            let report =
+                prompt.and_then(|of| costs::report(slots, of, &decision, (ignores_cache, are_keyed)));
             if is_unsized && self.unsized_choices.len() < MAX_UNSIZED {
                 self.unsized_choices.insert(id);
             } else {
@@ -502,7 +548,7 @@ impl Routing {
         self.in_flight.begin(received_ms, id, worker);
         if let Some(chain) = chain {
             self.changes.need();
-            self.book.set_prompt(id, PromptHashes::Chain(chain.into()), received_ms);
+            self.set_prompt(id, PromptHashes::Chain(chain.into()), received_ms);
             if !is_decode(pool, cluster) {
                 self.arrivals.push(id, received_ms, length.isl_tokens, chain);
             }
@@ -534,7 +580,7 @@ impl Routing {
         if let Some(sequence) = self.book.change(prefill).and_then(|part| part.slots.sequence.as_mut()) {
             sequence.held = held;
         }
-        self.book.set_prompt(prefill, PromptHashes::Chain(chain.clone()), received_ms);
+        self.set_prompt(prefill, PromptHashes::Chain(chain.clone()), received_ms);
         // Routers that are not to expect that blocks are used again, as decode routers are not, name them at random.
         let path = self.reconstructor.path_end(cluster, worker, Prompt::Chain(&chain));
         if let (Some(_), Some(part)) = (path, self.book.part(prefill)) {
@@ -642,10 +688,28 @@ impl Routing {
         {
             // The last hash may be of a part of a block, which is never matched.
             let full = usize::try_from(isl / u64::from(block_size)).unwrap_or(usize::MAX);
-            self.arrivals.push(id, at_ms, isl_tokens, &chain[..full.min(chain.len())]);
+            let chain = &chain[..full.min(chain.len())];
+            let of_message = |part: &RequestPart| matches!(part.prompt, Some(PromptHashes::Chain(_)));
+            if self.book.part(id).is_some_and(of_message) {
+                self.set_prompt(id, PromptHashes::Public(chain.into()), received_at);
+            }
+            self.arrivals.push(id, at_ms, isl_tokens, chain);
         }
         if let Some(tokens) = trace.output_tokens {
             self.arrivals.finished(id, tokens);
+        }
+    }
+}
+
+impl Routing {
+    /// Keeps a prompt, and notes if the router's messages name it by other hashes than those of its blocks.
+    fn set_prompt(&mut self, id: DecisionId, prompt: PromptHashes, received_ms: Millis) {
+        let differs = self.book.set_prompt(id, prompt, received_ms);
+        if differs
+            && let Some(pool) = self.book.part(id).map(|part| part.pool)
+            && self.tracking.differs(pool)
+        {
+            self.book.change_where(|part| part.pool == pool && part.prompt.is_some());
         }
     }
 }

@@ -71,6 +71,8 @@ impl RouterReport {
 pub(super) struct WeighedChoice<'a> {
     pub(super) report: &'a RouterReport,
     pub(super) prompt: Prompt<'a>,
+    /// What loads name its blocks by, where that is something else.
+    pub(super) tracked: Option<&'a [u64]>,
     /// What the router runs with.
     pub(super) settings: RouterSettings,
 }
@@ -104,11 +106,15 @@ pub(super) struct Reconstructor {
     local: Vec<TokensHash>,
     overlaps: Vec<u32>,
     workers: Vec<WorkerIx>,
-    /// Whether the prompt that was weighed last is in `past`, and its chain in `chain`.
+    /// Whether the prompt that was weighed last is in `past`.
     is_loaded: bool,
+    /// Hashes of its blocks, each with everything before it.
+    blocks: Vec<u64>,
     /// By slot: whether the router could choose the worker.
     is_eligible: Vec<bool>,
     inputs: Vec<WorkerInput>,
+    /// The deepest block of the latest prompt that any worker held at one of the times tried, if any was.
+    depth: Option<u32>,
     /// Times tried, of the tree and of the loads.
     tree_times: Vec<Micros>,
     load_times: Vec<Micros>,
@@ -160,6 +166,12 @@ impl Reconstructor {
         super::paths::path_end(cluster, pool, &self.local)
     }
 
+    /// How deep any worker held the prompt that was weighed last, in blocks, at one of the times around the choice. `None`: what
+    /// workers held then is not known.
+    pub(super) fn depth(&self) -> Option<u32> {
+        self.depth
+    }
+
     /// Weighs all workers that the router could have chosen: those of the chosen one's component that are not known to
     /// be gone.
     pub(super) fn weigh(
@@ -169,6 +181,7 @@ impl Reconstructor {
         departed: impl Fn(WorkerIx) -> bool,
     ) -> Result<Found, NotReconstructed> {
         self.is_loaded = false;
+        self.depth = None;
         let lengths = (choice.report.isl_tokens, choice.report.block_size_tokens);
         let (Some(isl_tokens), Some(block_size)) = lengths else {
             return Err(NotReconstructed::BlockSize);
@@ -183,7 +196,10 @@ impl Reconstructor {
         if !ground.knows(choice.report.at, &self.workers) {
             return Err(NotReconstructed::State);
         }
-        choice.prompt.chain(&mut self.chain);
+        match choice.tracked {
+            Some(tracked) => tracked.clone_into(&mut self.chain),
+            None => choice.prompt.chain(&mut self.chain),
+        }
         let (from, to) = (choice.report.at.minus_ms(BEFORE_MS), choice.report.at.plus_ms(AFTER_MS));
         let pool = like.pool;
         self.past.load(cluster, pool, changes, choice.prompt, from.before());
@@ -265,8 +281,10 @@ impl Reconstructor {
                 (eligible, holder) = (blocks, Some(worker));
             }
         }
+        // Loads may be counted by keyed hashes; blocks are known by the public ones.
+        choice.prompt.chain(&mut self.blocks);
         let find = |block: u32| {
-            let chain = self.chain.get(block as usize)?;
+            let chain = self.blocks.get(block as usize)?;
             gone.find(pool, BlockHash(*chain), at)
         };
         let prompt_blocks = choice.prompt.len() as u32;
@@ -311,6 +329,7 @@ impl Reconstructor {
                 continue;
             }
             let depth = self.past.overlap(tree, rule(choice.settings.formula), state, &mut self.overlaps);
+            self.depth = self.depth.max(Some(depth));
             let ours = self.overlaps.get(choice.report.worker.slot().at()).copied().unwrap_or(0);
             if choice.report.overlap_blocks.is_some_and(|reported| reported != u64::from(ours)) {
                 continue;

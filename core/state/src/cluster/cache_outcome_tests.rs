@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::cluster::Cluster;
 use radixscope_model::id::{DecisionId, Millis, Seq, Worker, WorkerIx};
-use radixscope_model::record::{Decision, DecisionSource, Entry, Record};
+use radixscope_model::record::{DecidedBy, Decision, DecisionSource, Entry, Record};
 
 /// A decision for worker 1 of these candidates, as the state keeps it: overlap and cost of each.
 pub(in crate::cluster) fn decided(
@@ -36,6 +36,22 @@ pub(in crate::cluster) fn decided(
         cluster.fold(Seq(seq as u64 + 1), &Entry { at_ms: Millis(1), record });
     }
     cluster.decisions().get(DecisionId(1)).unwrap().clone()
+}
+
+#[test]
+fn what_the_cost_did_not_decide_is_no_tie_and_skips_no_worker() {
+    let mut of = decided(Some(100), None, &[(95, 30.0), (20, 30.0)]);
+    assert!(of.is_tie() && of.lost_affinity().is_some(), "nothing is reported of what decided");
+    for by in DecidedBy::ALL {
+        of.decision.decided_by = Some(by);
+        let is_cost = by == DecidedBy::Cost;
+        assert_eq!(
+            (of.is_by_cost(), of.is_tie(), of.lost_affinity().is_some()),
+            (is_cost, is_cost, is_cost),
+            "{by:?}"
+        );
+        assert_eq!(of.cost_gap_blocks(), Ok(0.0), "what it cost is known all the same");
+    }
 }
 
 #[test]

@@ -319,6 +319,25 @@ mod tests {
     }
 
     #[test]
+    fn a_choice_that_the_cost_did_not_decide_says_what_did_and_what_it_cost() {
+        let mut choice = decided(Some(100), Some(75), &[(20, 18.0), (75, 30.0)]);
+        let mut why = |by, session: Option<&str>| {
+            choice.decision.decided_by = Some(by);
+            choice.decision.session = session.map(str::to_owned);
+            choice.why(name)
+        };
+        assert_eq!(
+            why(DecidedBy::SessionAffinity, Some("s-1")),
+            "W2 was chosen by session affinity: session s-1 is bound to it. 75 of 100 prompt blocks were cached there. By cost it \
+             would have been W1, 12 blocks less."
+        );
+        assert!(why(DecidedBy::SessionAffinity, None).contains("the request's session is bound to it"));
+        assert!(why(DecidedBy::Pinned, None).contains("by its session, its client or a gateway"));
+        assert!(why(DecidedBy::Policy, Some("s-1")).contains("another worker-selection policy"));
+        assert!(why(DecidedBy::Cost, Some("s-1")).contains("W2 was chosen though W1 cost 12 blocks less"));
+    }
+
+    #[test]
     fn the_cost_gap_names_the_next_best() {
         let text = |candidates: &[(u32, f64)]| decided(Some(100), None, candidates).cost_gap_text(name);
         assert_eq!(text(&[(20, 90.04), (75, 30.0)]), "60 blocks below the cost of W1");

@@ -244,6 +244,23 @@ mod tests {
     }
 
     #[test]
+    fn what_decided_is_counted_and_picked_out_also_where_no_report_shows_it() {
+        let mut all =
+            [decided(Some(9), Some(9), &[]), decided(Some(9), Some(0), &[]), decided(None, None, &[])];
+        all[0].decision.decided_by = Some(DecidedBy::SessionAffinity);
+        all[1].decision.decided_by = Some(DecidedBy::Cost);
+        let picked = |by| Picked::of(&Filter { by, ..Filter::default() }, all.iter(), |_| true);
+        let affinity = picked(ByFilter::named("session_affinity"));
+        assert_eq!((affinity.at, affinity.of_any_kind, affinity.of_kind[0]), (vec![0], 1, 1));
+        assert_eq!(affinity.of_by, [1, 1, 0, 0, 0, 1], "counted whichever is shown");
+        assert_eq!(picked(ByFilter::named("unknown")).at, [2]);
+        assert_eq!(picked(None).at, [0, 1, 2]);
+        for (at, by) in ByFilter::ALL.into_iter().enumerate() {
+            assert_eq!((by.at(), ByFilter::named(by.as_str())), (at, Some(by)));
+        }
+    }
+
+    #[test]
     fn one_pool_is_picked_out_and_sums_are_kept_by_pool() {
         let mut all = [
             decided(Some(10), Some(5), &[]),

@@ -21,22 +21,36 @@ pub(super) const MAX_PROMPT_BLOCKS: usize = 1 << 21;
 
 impl RequestBook {
     /// Keeps the prompt of a choice, for as long as reports of other sources may come. Hashes of single blocks go before those
-    /// of the whole prompt up to a block, because they name each block.
+    /// of the whole prompt up to a block, because they name each block. Gives whether a router's message names the prompt by other
+    /// hashes than those of its blocks, which are kept then too.
     pub(in crate::routing) fn set_prompt(
         &mut self,
         id: DecisionId,
         prompt: PromptHashes,
         received_ms: Millis,
-    ) {
-        let Some(part) = self.change(id) else { return };
-        if part.prompt.as_ref().is_none_or(|known| prompt.is_local() && !known.is_local()) {
+    ) -> bool {
+        let Some(part) = self.change(id) else { return false };
+        let is_other = |known: &PromptHashes| {
+            known.are_public() != prompt.are_public()
+                && known.first().zip(prompt.first()).is_some_and(|(a, b)| a != b)
+        };
+        let differs = part.prompt.as_ref().is_some_and(is_other);
+        let tracked = match (&part.prompt, &prompt) {
+            (Some(PromptHashes::Chain(chain)), _) | (_, PromptHashes::Chain(chain)) if differs => {
+                part.tracked.is_none().then(|| chain.clone())
+            }
+            _ => None,
+        };
+        let is_kept = part.prompt.as_ref().is_none_or(|known| prompt.rank() > known.rank());
+        if is_kept || tracked.is_some() {
             if part.prompt.is_none() {
                 part.prompt_ms = received_ms;
             }
-            let blocks = prompt.prompt().len();
+            let tracked = tracked.or_else(|| part.tracked.clone());
+            let prompt = if is_kept { Some(prompt) } else { part.prompt.clone() };
             let before = part.drop_prompt();
-            part.prompt = Some(prompt);
-            self.prompt_blocks = self.prompt_blocks + blocks - before;
+            (part.prompt, part.tracked) = (prompt, tracked);
+            self.prompt_blocks = self.prompt_blocks + part_blocks(self.part(id)) - before;
             self.with_prompts.push_back(id);
             while self.prompt_blocks > MAX_PROMPT_BLOCKS || self.with_prompts.len() > MAX_PROMPTS {
                 let Some(oldest) = self.with_prompts.pop_front() else { break };
@@ -48,6 +62,7 @@ impl RequestBook {
         if let Some(&ix) = self.parts.get(&id) {
             self.schedule(ix);
         }
+        differs
     }
 
     /// Parts whose prompts were not dropped yet.
@@ -130,6 +145,13 @@ impl RequestBook {
             self.due.extend(due.map(|due| (due, ix)));
         }
     }
+}
+
+/// Blocks of the prompt that a part keeps.
+fn part_blocks(part: Option<&RequestPart>) -> usize {
+    let Some(part) = part else { return 0 };
+    let tracked = part.tracked.as_ref().map_or(0, |chain| chain.len());
+    tracked + part.prompt.as_ref().map_or(0, |prompt| prompt.prompt().len())
 }
 
 /// The state has the candidates of this part.

@@ -248,6 +248,7 @@ impl RequestBook {
             source,
             slots: Slots::default(),
             prompt: None,
+            tracked: None,
             computed_from: None,
             prompt_ms: Millis(0),
             begun: Micros::default(),

@@ -1,5 +1,7 @@
 //! A request with its parts, each a decision in one pool, as the book has them.
 
+use std::sync::Arc;
+
 use super::join::Mark;
 use super::slots::{Completed, PromptHashes, Session, Slots, Steps};
 use crate::routing::reconstruct::RouterReport;
@@ -19,6 +21,8 @@ pub(in crate::routing) struct RequestPart {
     pub(in crate::routing) slots: Slots,
     /// While costs may be computed from it.
     pub(in crate::routing) prompt: Option<PromptHashes>,
+    /// What the router names the prompt by in its messages, where that is something else: its loads are of such hashes.
+    pub(in crate::routing) tracked: Option<Arc<[u64]>>,
     /// What its costs were computed from.
     pub(in crate::routing) computed_from: Option<RouterReport>,
     /// When the prompt was received.
@@ -52,7 +56,8 @@ impl RequestPart {
 
     /// Drops the prompt; gives how many blocks it had.
     pub(super) fn drop_prompt(&mut self) -> usize {
-        self.prompt.take().map_or(0, |prompt| prompt.prompt().len())
+        let tracked = self.tracked.take().map_or(0, |chain| chain.len());
+        tracked + self.prompt.take().map_or(0, |prompt| prompt.prompt().len())
     }
 }
 

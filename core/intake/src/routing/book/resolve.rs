@@ -238,12 +238,17 @@ fn costs(decision: &mut Decision, slots: &Slots, context: &PartContext<'_>) {
 
 /// What decided, where the reports show it.
 fn decided_by(decision: &mut Decision, slots: &Slots, context: &PartContext<'_>) {
+    // The trace of a request names its session: without one there is none.
+    let has_no_session = || slots.trace.filter(|_| context.session.is_none()).map(|_| false);
     let bound = context.session.and_then(|of| of.was_bound(decision.worker, decision.decided_ms));
+    let bound = bound.or_else(has_no_session);
     let chosen_by = slots.choice.map(|choice| choice.chosen_by);
     if bound == Some(true) && context.session.is_some_and(|of| of.session.found.is_none()) {
         decision.sources.insert(DecisionSource::SessionAffinity);
     }
-    let is_weighed = slots.costs.is_some() || decision.completeness == Completeness::Reconstructed;
+    // Computed costs by which the choice was the cheapest show nothing alone: another policy may have chosen the same.
+    let is_weighed = slots.costs.is_some()
+        || (decision.completeness == Completeness::Reconstructed && decision.logit.is_some());
     decision.decided_by = match (bound, chosen_by) {
         _ if slots.other_mode.is_some() => Some(DecidedBy::Mode),
         (Some(true), _) => Some(DecidedBy::SessionAffinity),

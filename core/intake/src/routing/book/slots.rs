@@ -325,7 +325,11 @@ impl Completed {
 /// A prompt's hashes.
 #[derive(Clone, Debug)]
 pub(in crate::routing) enum PromptHashes {
+    /// Of a router's message.
     Chain(Arc<[u64]>),
+    /// Of a trace, whose hashes are those of the blocks in any case.
+    Public(Arc<[u64]>),
+    /// Of a log, block by block.
     Local(Arc<[u64]>),
 }
 
@@ -333,12 +337,29 @@ impl PromptHashes {
     /// As it is read.
     pub(in crate::routing) fn prompt(&self) -> Prompt<'_> {
         match self {
-            Self::Chain(hashes) => Prompt::Chain(hashes),
+            Self::Chain(hashes) | Self::Public(hashes) => Prompt::Chain(hashes),
             Self::Local(hashes) => Prompt::Local(hashes),
         }
     }
 
-    pub(in crate::routing) fn is_local(&self) -> bool {
-        matches!(self, Self::Local(_))
+    /// Whether they are those of the blocks, whatever a router's messages name blocks by.
+    pub(in crate::routing) fn are_public(&self) -> bool {
+        matches!(self, Self::Public(_) | Self::Local(_))
+    }
+
+    /// The hash of the first block, which is the same as its chain's.
+    pub(super) fn first(&self) -> Option<u64> {
+        match self {
+            Self::Chain(hashes) | Self::Public(hashes) | Self::Local(hashes) => hashes.first().copied(),
+        }
+    }
+
+    /// Of two of one prompt the one with the greater rank is kept.
+    pub(super) fn rank(&self) -> u8 {
+        match self {
+            Self::Chain(_) => 0,
+            Self::Public(_) => 1,
+            Self::Local(_) => 2,
+        }
     }
 }

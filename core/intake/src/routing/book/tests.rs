@@ -573,6 +573,22 @@ fn what_decided_is_named_where_reports_show_it() {
         ("a line of a policy", line(ChosenBy::Policy), None, None, false, Some(Policy)),
         ("costs that the router wrote", Slots { costs: costs(7), ..all() }, None, None, true, Some(Cost)),
         ("costs that agree", computed(), None, None, false, Some(Cost)),
+        (
+            "costs that no report of the router confirms",
+            Slots { reconstruction: reconstruction(7, 7.625), ..all() },
+            None,
+            None,
+            false,
+            None,
+        ),
+        (
+            "costs that agree, may be bound, a trace without a session",
+            Slots { trace: trace(122, 7), ..computed() },
+            None,
+            None,
+            true,
+            Some(Cost),
+        ),
         ("costs that agree, may be bound", computed(), None, None, true, None),
         (
             "costs that agree, not bound by the log",
