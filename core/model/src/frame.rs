@@ -12,7 +12,7 @@ use crate::record::{Entry, RECORD_VERSION, Record};
 
 /// First byte of every frame. It changes with this file, with the form of a snapshot, and with [`RECORD_VERSION`], which
 /// is therefore part of it.
-pub const PROTOCOL_VERSION: u8 = 13;
+pub const PROTOCOL_VERSION: u8 = 14;
 const _: () = assert!(RECORD_VERSION == PROTOCOL_VERSION, "raise both together: viewers check one byte");
 
 /// Messages from the server to a viewer.

@@ -37,6 +37,7 @@ mod finding;
 mod knowledge;
 mod pool;
 mod scrape;
+mod settings;
 mod workers;
 
 use std::borrow::Cow;
@@ -54,9 +55,10 @@ pub use scrape::{
     Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, QueueFigures, RankFigures,
     RoutingState, Scrape, WorkerFigures,
 };
+pub use settings::{ReportedSettings, RouterNumbers, RouterRef, SettingsSource};
 
 /// Version of the binary form of everything in this file.
-pub const RECORD_VERSION: u8 = 13;
+pub const RECORD_VERSION: u8 = 14;
 
 /// One KV block as a worker stored it: the engine's identity of it and the router's hash of its tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -421,6 +423,8 @@ pub enum Record<'a> {
         #[serde(borrow)]
         sample: Cow<'a, str>,
     },
+    /// What a router runs with, whenever what a source reports of it changed.
+    Settings(Box<ReportedSettings>),
 }
 
 // Most records are KV events, and each is built, encoded and folded by value or reference: a record fits into a line of the cache,
@@ -942,6 +946,8 @@ pub enum Topic {
     Health,
     /// None of the above.
     Other,
+    /// What a frontend's routers run with.
+    RouterPolicy,
 }
 
 /// How we know that messages are lost. A lost message is counted under one cause only, the most exact there is: where
@@ -1022,6 +1028,7 @@ str_names! {
         KvEvents => "kv-events", KvHitRate => "kv-hit-rate", KvMetrics => "kv_metrics",
         ActiveSequences => "active_sequences_events", Discovery => "discovery", TreeDump => "tree_dump",
         RequestTrace => "dynamo.request_trace.v1", Log => "log", Metrics => "metrics", Health => "health", Other => "other",
+        RouterPolicy => "router_policy",
     }
 }
 str_names! {

@@ -46,6 +46,7 @@ macro_rules! subject {
             | Record::Finding(_)
             | Record::Checked(_)
             | Record::Gaps { .. }
+            | Record::Settings(_)
             | Record::Rejected { .. } => None,
         }
     };
