@@ -25,6 +25,7 @@ mod observation;
 mod publishers;
 mod real_names;
 mod resume;
+mod router_policies;
 mod scrape;
 mod scrapes;
 mod tally;
@@ -65,6 +66,7 @@ pub use missing::{Break, Missing};
 pub(crate) use observation::{Published, RecordOut, RequestObservation, RequestSignal, Sink};
 use publishers::{Continuity, Lost, Publishers, SequencePosition, Stream};
 use real_names::RealNames;
+use router_policies::RouterPolicies;
 pub(crate) use resume::present;
 use scrapes::Scrapes;
 use tally::Tally;
@@ -94,6 +96,7 @@ pub(crate) struct Ingest {
     taken_ms: Millis,
     instances: Instances,
     discovered: Discovered,
+    router_policies: RouterPolicies,
     scrapes: Scrapes,
     attach: Attach,
     tallies: Vec<Tally>,
@@ -336,6 +339,9 @@ impl Ingest {
             Payload::Scrape { process, text } => self.scrape(&context(), process, text, out),
             Payload::Unreadable { error, .. } => Err((**error).clone().into()),
             Payload::Health { frontend, response } => Ok(self.health(&context(), frontend, response, out)?),
+            Payload::RouterPolicy { frontend, response } => {
+                Ok(self.router_policy(&context(), frontend, response, out)?)
+            }
         }
     }
 
@@ -382,6 +388,7 @@ impl Ingest {
             | Topic::Log
             | Topic::Metrics
             | Topic::Health
+            | Topic::RouterPolicy
             | Topic::Other => Ok(()),
         }
     }

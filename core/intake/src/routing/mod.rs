@@ -58,7 +58,9 @@ use radixscope_dynamo::active_sequence::{ActiveSequence, AddRequest, RouterId, S
 use radixscope_dynamo::trace::RequestTrace;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::micros::Micros;
-use radixscope_model::record::{Decision, DecisionSource, Entry, Progress, Record, Role, RoleEvidence};
+use radixscope_model::record::{
+    Decision, DecisionSource, Entry, Progress, Record, ReportedSettings, Role, RoleEvidence,
+};
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 use radixscope_state::per_worker::PerWorker;
@@ -74,7 +76,7 @@ use departures::Departures;
 pub(crate) use departures::{is_known, returns};
 use in_flight::InFlight;
 use lines::Lines;
-use reconstruct::{Ground, Reconstructor, WeighedChoice};
+use reconstruct::{Ground, Reconstructor};
 use unidentified::Unidentified;
 
 /// Longest name of an adapter that is retained, in characters.
@@ -103,6 +105,8 @@ pub struct Routing {
     delay_ms: u64,
     /// Whether a worker turned out to be in another pool since the last look.
     has_moved: bool,
+    /// From when on choices may have been made with settings that were reported since the last look.
+    settings_since: Option<Millis>,
     /// What pools do, as choices were last resolved with.
     roles: BTreeMap<PoolIx, Option<Role>>,
     /// Choices whose length in tokens waits for a block size.
@@ -140,6 +144,12 @@ impl Routing {
         self.release_unidentified(observed.at_ms, cluster, &mut records);
         self.resolve_costs(observed.at_ms, cluster);
         records.append(&mut self.publish(observed.at_ms, cluster));
+        // They are part of the state only when the next message is observed.
+        for record in &records {
+            if let Record::Settings(news) = record {
+                self.observe_settings(news);
+            }
+        }
         records
     }
 
@@ -150,41 +160,57 @@ impl Routing {
         // A worker that a log named first is in a pool without a name, until a message names it.
         self.has_moved |=
             matches!(&entry.record, Record::Worker(identity) if cluster.worker(identity.worker).is_some());
+        if let Record::Settings(news) = &entry.record {
+            self.observe_settings(news);
+        }
         let published_ms = by.at_ms.filter(|at| is_plausible(*at, entry.at_ms));
         let at_ms = published_ms.unwrap_or(Millis(entry.at_ms.0.saturating_sub(self.delay_ms)));
         self.changes.pass_received(entry.at_ms);
         self.changes.observe(Micros::of(at_ms), &entry.record, cluster);
     }
 
+    /// Settings were reported: they may have applied since the report before.
+    fn observe_settings(&mut self, news: &ReportedSettings) {
+        let since = news.after_ms.unwrap_or_default();
+        self.settings_since = Some(self.settings_since.map_or(since, |known| known.min(since)));
+    }
+
     /// Gives what became known of decisions by the records that passed until `at_ms`.
     pub(crate) fn resolve_due(&mut self, at_ms: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
-        if !self.costs.is_open() && !self.has_moved {
+        if !self.costs.is_open() && !self.has_moved && self.settings_since.is_none() {
             return Vec::new();
         }
         self.resolve_costs(at_ms, cluster);
         self.publish(at_ms, cluster)
     }
 
+    /// Settings that applied to choices already made became known: those are computed once more.
+    fn reopen_of_settings(&mut self) {
+        let Some(since) = self.settings_since.take() else { return };
+        self.book.change_where(|part| book::decided_ms(&part.slots).is_none_or(|at| at >= since));
+        self.costs.reopen(&self.book, Micros::of(since));
+    }
+
     fn resolve_costs(&mut self, at_ms: Millis, cluster: &Cluster) {
         if std::mem::take(&mut self.has_moved) {
             self.book.move_parts(|worker| cluster.pool_of(worker));
-            self.costs.reopen(&self.book);
+            self.costs.reopen(&self.book, Micros::default());
             self.pair_all(cluster);
         }
         let formula = if self.own_ids { Formula::B } else { Formula::E };
-        let Self { book, costs, reconstructor, active, changes, departures, counted, lines, .. } = self;
+        self.reopen_of_settings();
+        let Self { book, costs, reconstructor, active, changes, departures, counted, .. } = self;
         let ground = Ground { cluster, changes, active, counted };
         costs.resolve_due(at_ms, book, |book, id, is_final| {
             let part = book.part(id)?;
             let prompt = part.prompt.as_ref()?;
-            let context = context(book, part, lines, cluster);
+            let context = context(book, part, cluster);
             let decision = book::resolve(&part.slots, &context);
             let report = costs::report(&part.slots, prompt, &decision, context.ignores_cache)?;
             let formula = report.formula.unwrap_or(formula);
-            let settings = settings(cluster, lines, formula, part.worker);
-            let choice = WeighedChoice { report: &report, prompt: prompt.prompt(), settings };
             let decided_ms = report.at.millis();
-            let outcome = reconstructor.weigh(ground, &choice, |worker| {
+            let possible = cluster.settings_at(part.pool, formula, decided_ms);
+            let outcome = reconstructor.weigh(ground, (&report, prompt.prompt()), &possible, |worker| {
                 departures.had_left(worker, decided_ms, cluster) || departures.is_out(worker, decided_ms)
             });
             let path = match &outcome {
@@ -217,7 +243,7 @@ impl Routing {
             let Some(part) = self.book.part(id) else { continue };
             let role_of = |pool| cluster.role(pool).map(|(role, _)| role);
             self.roles.entry(part.pool).or_insert_with(|| role_of(part.pool));
-            let context = context(&self.book, part, &self.lines, cluster);
+            let context = context(&self.book, part, cluster);
             let (slots, ignores_cache) = (&part.slots, context.ignores_cache);
             let (decision, progress) = (book::resolve(slots, &context), book::progress(slots, &context));
             let is_unsized = decision.isl_blocks.is_none()
@@ -425,7 +451,9 @@ impl Routing {
                 self.held(request.initial_effective_prefill_tokens, chain, worker, cluster)
             }),
         };
-        let length = Length::of_message(&slot, cluster.block_size(worker).map(|size| size.value));
+        let block_size = cluster.block_size(worker).map(|size| size.value);
+        let settings = settings(cluster, Formula::E, worker, time.at.millis());
+        let length = Length::of_message(&slot, block_size, &settings);
         let key = CorrelationKey {
             source: DecisionSource::ActiveSequences,
             time,
@@ -484,7 +512,7 @@ impl Routing {
         // Routers that are not to expect that blocks are used again, as decode routers are not, name them at random.
         let path = self.reconstructor.path_end(cluster, worker, Prompt::Chain(&chain));
         if let (Some(_), Some(part)) = (path, self.book.part(prefill)) {
-            let context = context(&self.book, part, &self.lines, cluster);
+            let context = context(&self.book, part, cluster);
             let isl_tokens = Length::of(&part.slots, &context).isl_tokens;
             self.arrivals.push(prefill, received_ms, isl_tokens, &chain);
         }
@@ -602,13 +630,13 @@ fn time_of(observed: &RequestObservation<'_>) -> ReportTime {
 fn context<'a>(
     book: &'a RequestBook,
     part: &'a RequestPart,
-    lines: &Lines,
     cluster: &'a Cluster,
 ) -> PartContext<'a> {
     let (request_id, completed) = book.request_of(part.id);
     let siblings = book.siblings(part.id);
     let responding = completed.and_then(|_| responding(siblings, cluster));
     let known = cluster.decisions().get(part.id);
+    let decided_ms = book::decided_ms(&part.slots).unwrap_or(cluster.now_ms());
     PartContext {
         id: part.id,
         worker: part.worker,
@@ -620,7 +648,7 @@ fn context<'a>(
         block_size_tokens: cluster.block_size(part.worker).map(|size| size.value),
         ignores_cache: is_decode(part.pool, cluster),
         has_tiers: cluster.has_tiers(part.pool),
-        prefill_factor: settings(cluster, lines, Formula::E, part.worker).prefill_factor(),
+        settings: settings(cluster, Formula::E, part.worker, decided_ms),
         in_state: known.map_or(&[][..], |known| known.decision.candidates.as_slice()),
     }
 }
@@ -666,16 +694,11 @@ fn role_sign(
     (!pool.says(evidence, role)).then_some(Record::Role { worker, role, evidence })
 }
 
-/// What the router of the pool of `worker` runs with, as far as its log contains the factor of the prefill term.
-fn settings(cluster: &Cluster, lines: &Lines, formula: Formula, worker: WorkerIx) -> RouterSettings {
+/// What the router of the pool of `worker` most likely ran with at a time.
+fn settings(cluster: &Cluster, formula: Formula, worker: WorkerIx, at: Millis) -> RouterSettings {
     let pool = cluster.pool_of(worker).unwrap_or_default();
-    let role = cluster.role(pool).map_or(Role::Aggregated, |(role, _)| role);
-    // A decode router of formula A weighs the prompt by 0 where one from B on leaves it out.
-    let is_unweighed = role == Role::Decode && formula == Formula::A;
-    let factor = lines.weight(pool).unwrap_or(if is_unweighed { 0.0 } else { 1.0 });
-    let mut settings = RouterSettings::new(formula);
-    settings.set_prefill_factor(factor);
-    settings.in_role(role)
+    // At least one is possible.
+    cluster.settings_at(pool, formula, at).into_iter().next().unwrap_or(RouterSettings::new(formula))
 }
 
 /// A clock that is ahead of ours by more than clocks are says nothing of the present.

@@ -154,11 +154,38 @@ impl Reconstructor {
 
     /// Weighs all workers that the router could have chosen: those of the chosen one's component that are not known to
     /// be gone.
+    ///
+    /// Of several `possible` settings those count with which it agrees with everything that the router reported. If the costs
+    /// still depend on which they were, none are known.
     pub(super) fn weigh(
         &mut self,
         ground: Ground<'_>,
-        choice: &WeighedChoice<'_>,
+        (report, prompt): (&RouterReport, Prompt<'_>),
+        possible: &[RouterSettings],
         departed: impl Fn(WorkerIx) -> bool,
+    ) -> Result<Found, NotReconstructed> {
+        let mut all = possible.iter().map(|&settings| {
+            self.weigh_with(ground, &WeighedChoice { report, prompt, settings }, &departed)
+        });
+        let mut best = all.next().unwrap_or(Err(NotReconstructed::Cost));
+        for other in all {
+            best = match (best, other) {
+                (Ok(one), Ok(other)) if one.candidates != other.candidates => {
+                    return Err(NotReconstructed::Cost);
+                }
+                (Ok(found), _) | (Err(_), Ok(found)) => Ok(found),
+                (Err(missing), Err(_)) => Err(missing),
+            };
+        }
+        best
+    }
+
+    /// The same with the settings of `choice`.
+    fn weigh_with(
+        &mut self,
+        ground: Ground<'_>,
+        choice: &WeighedChoice<'_>,
+        departed: &impl Fn(WorkerIx) -> bool,
     ) -> Result<Found, NotReconstructed> {
         let lengths = (choice.report.isl_tokens, choice.report.block_size_tokens);
         let (Some(isl_tokens), Some(block_size)) = lengths else {
@@ -270,9 +297,9 @@ impl Reconstructor {
                 }
                 is_uncertain |= !is_sure;
                 let candidates = weighed(choice, request, &self.workers, &self.inputs);
-                // Routers choose the cheapest worker unless they are configured otherwise, so that an input differs where
-                // another one is.
-                if is_sure && is_cheapest(&candidates, choice.report.worker) {
+                // Routers choose the cheapest worker unless they are known to draw, so that an input differs where another one is.
+                let draws = choice.settings.router_temperature > 0.0;
+                if is_sure && (draws || is_cheapest(&candidates, choice.report.worker)) {
                     let pool = cluster.pool_of(choice.report.worker).unwrap_or_default();
                     let path = self.past.end(cluster, pool, depth);
                     return Ok(Found {

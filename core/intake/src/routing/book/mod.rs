@@ -57,7 +57,7 @@ pub(super) use length::{Length, credit};
 pub(super) use nearest::FOLLOWS_MS;
 use part::JoinedRequest;
 pub(super) use part::RequestPart;
-pub(super) use resolve::{PartContext, contradiction, progress, resolve};
+pub(super) use resolve::{PartContext, contradiction, decided_ms, progress, resolve};
 pub(super) use slots::{
     Candidates, Completed, Computed, Dispatched, HeldBlocks, HitRate, LoggedChoice, LoggedCosts, LoggedInput,
     LowerBlocks, OtherMode, PromptHashes, Reconstruction, ReportTime, Routed, Sequence, Slots, Steps, Trace,

@@ -8,7 +8,7 @@ use DecisionSource::{ActiveSequences, KvHitRate, Log};
 use radixscope_model::record::{
     Candidate, Completeness, Ended, NotReconstructed, Outcome, Progress, RoutingMode,
 };
-use radixscope_router::Formula;
+use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::MAX_CANDIDATES;
 
 const NOW: Millis = Millis(0);
@@ -372,7 +372,7 @@ fn context(completed: Option<&Completed>) -> PartContext<'_> {
         block_size_tokens: Some(16),
         ignores_cache: false,
         has_tiers: false,
-        prefill_factor: 1.0,
+        settings: RouterSettings::new(Formula::E),
         in_state: &[],
     }
 }
