@@ -28,7 +28,7 @@ pub struct RouterPolicy<'a> {
     pub role: Option<Role>,
     /// How many times its settings were changed since it started. `None`: not reported.
     pub revision: Option<u64>,
-    /// Its settings, as far as they are numbers that this version knows.
+    /// Its settings, as far as they are numbers that this version knows; none of a router whose policy has others.
     pub numbers: RouterNumbers,
 }
 
@@ -115,10 +115,11 @@ mod tests {
         assert_eq!(decode(br#"{"routers":[]}"#), Ok(vec![]));
     }
 
+    /// `"configuration":null` is what 1.7.0.dev20261026 reports of `dynamo-two-tier-cost-fn`.
     #[test]
     fn what_is_not_reported_stays_unknown() {
         let body = br#"{"routers":[{"router_id":"a","worker_type":"encoder","configuration":{"parameters":
-            {"router_temperature":0.5,"cache_threshold":0.5,"prefill_load_scale":null}}},{"router_id":"b"}]}"#;
+            {"router_temperature":0.5,"cache_threshold":0.5,"prefill_load_scale":null}}},{"router_id":"b","configuration":null}]}"#;
         let routers = decode(body).unwrap();
         let numbers = RouterNumbers { router_temperature: Some(0.5), ..RouterNumbers::default() };
         let [a, b] = &routers[..] else { panic!("two: {routers:?}") };
