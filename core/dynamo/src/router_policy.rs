@@ -37,8 +37,7 @@ pub struct RouterPolicy<'a> {
 /// # Errors
 /// The first thing that was not understood: half a list would tell of routers that left.
 pub fn decode(body: &[u8]) -> Result<Vec<RouterPolicy<'_>>, DecodeError> {
-    let Body { routers: Bounded(routers) } =
-        typed::decode(Topic::RouterPolicy.as_str(), body, Format::Json)?;
+    let Body { routers: Bounded(routers) } = typed::decode(Topic::RouterPolicy.as_str(), body, Format::Json)?;
     Ok(routers.into_iter().map(Entry::read).collect())
 }
 

@@ -29,7 +29,14 @@ const V12: Fixture = Fixture {
     workers: include_str!("fixtures/v12-workers.csv"),
 };
 
-const ALL: [Fixture; 2] = [V11, V12];
+/// A demo of the last program that knew nothing of routers' settings.
+const V13: Fixture = Fixture {
+    file: include_bytes!("fixtures/v13.mcap"),
+    decisions: include_str!("fixtures/v13-decisions.csv"),
+    workers: include_str!("fixtures/v13-workers.csv"),
+};
+
+const ALL: [Fixture; 3] = [V11, V12, V13];
 
 fn open(fixture: &Fixture) -> Recording<Cursor<&'static [u8]>> {
     Recording::open(Cursor::new(fixture.file)).unwrap()
@@ -113,6 +120,13 @@ fn a_recording_of_an_older_version_shows_what_its_own_program_showed() {
         assert!(folded.damaged.is_none(), "{:?}", folded.damaged);
         assert_eq!(folded.missing, 0);
         is_as_shown(&folded.cluster, &fixture);
+    }
+}
+
+#[test]
+fn what_came_later_is_empty() {
+    for fixture in ALL {
+        assert!(series(&fixture).play(&mut |_| {}).unwrap().cluster.settings().is_empty());
     }
 }
 

@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use radixscope_model::formula::Formula;
 use radixscope_model::formula::major_minor;
-use radixscope_model::record::{Decision, RouterNumbers};
 pub use radixscope_model::record::Role;
+use radixscope_model::record::{Decision, RouterNumbers};
 
 use super::numbers::{NUMBERS, NumberDoc, OVERLAP_SCORE_WEIGHT, PREFILL_LOAD_SCALE, RefusedNumber};
 

@@ -5,7 +5,9 @@
 use std::borrow::Cow;
 
 use radixscope_model::id::{Worker, WorkerId};
-use radixscope_model::record::{Decision, Entry, Finding, Record, RouterRef, RuleStatus, Scrape, SettingsSource};
+use radixscope_model::record::{
+    Decision, Entry, Finding, Record, RouterRef, RuleStatus, Scrape, SettingsSource,
+};
 
 /// Makes pseudonyms: the same for the same.
 pub trait Pseudonyms {

@@ -240,8 +240,7 @@ mod tests {
         };
         assert_eq!(read("prefill_load_scale: 2"), [Some(0.1); 3], "every role");
         assert_eq!(read("host_cache_hit_weight: 1.5"), [Some(1.5), Some(0.1), Some(0.1)]);
-        let built_in =
-            "router: {disk_cache_hit_weight: 0.6, use_kv_events: true}\nworker_selection: {aggregated: default}";
+        let built_in = "router: {disk_cache_hit_weight: 0.6, use_kv_events: true}\nworker_selection: {aggregated: default}";
         let read = parse(built_in).unwrap();
         assert!(read.iter().all(|(_, of)| of.disk_cache_hit_weight == Some(0.6)), "{read:?}");
         assert_eq!(read.len(), 3, "every role");

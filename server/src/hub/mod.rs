@@ -160,7 +160,13 @@ impl Hub {
             config,
             checks,
             sources,
-            ServerRun { epoch: random(), recorder: None, resumed: None, refusals: Arc::default(), settings: Vec::new() },
+            ServerRun {
+                epoch: random(),
+                recorder: None,
+                resumed: None,
+                refusals: Arc::default(),
+                settings: Vec::new(),
+            },
             shutdown,
         )
     }

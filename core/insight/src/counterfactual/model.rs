@@ -125,7 +125,7 @@ impl Facts {
             let decision = &decided.decision;
             workers.insert(decision.worker);
             workers.extend(decision.candidates.iter().map(|candidate| candidate.worker));
-            recorded = recorded.or_else(|| RouterSettings::of_decision(decision));
+            recorded = recorded.or_else(|| cluster.settings_of_decision(decision));
             ttft.extend(clock.ttft_ms(decided));
             e2e.extend(e2e_ms(decided));
         }

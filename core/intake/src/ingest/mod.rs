@@ -66,8 +66,8 @@ pub use missing::{Break, Missing};
 pub(crate) use observation::{Published, RecordOut, RequestObservation, RequestSignal, Sink};
 use publishers::{Continuity, Lost, Publishers, SequencePosition, Stream};
 use real_names::RealNames;
-use router_policies::RouterPolicies;
 pub(crate) use resume::present;
+use router_policies::RouterPolicies;
 use scrapes::Scrapes;
 use tally::Tally;
 

@@ -18,8 +18,8 @@ use radixscope_dynamo::log_line::{
 };
 use radixscope_model::id::{DecisionId, Millis, PoolIx, SourceIx, WorkerId, WorkerIx};
 use radixscope_model::record::{
-    Candidate, DecisionSource, Ended, Outcome, Progress, Record, ReportedSettings, RoleEvidence, RouterNumbers,
-    RouterRef, SettingsSource,
+    Candidate, DecisionSource, Ended, Outcome, Progress, Record, ReportedSettings, RoleEvidence,
+    RouterNumbers, RouterRef, SettingsSource,
 };
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::Cluster;
@@ -68,7 +68,8 @@ impl ReadChoice<'_> {
     fn overlap_blocks(&self, worker: WorkerIx, cluster: &Cluster) -> Option<u64> {
         let chosen = || self.open.candidates.iter().find(|candidate| candidate.worker == worker);
         let settings = settings(cluster, Formula::E, worker, self.time.at_ms);
-        cached_on_device(&self.selected, &settings).or_else(|| chosen().map(|candidate| candidate.overlap_blocks.into()))
+        cached_on_device(&self.selected, &settings)
+            .or_else(|| chosen().map(|candidate| candidate.overlap_blocks.into()))
     }
 }
 
@@ -430,8 +431,7 @@ impl Routing {
             candidate.tree_size = selected.tree_size_blocks.or(candidate.tree_size);
             u64::from(candidate.overlap_blocks)
         });
-        let cached_blocks =
-            cached_on_device(selected, &settings(cluster, Formula::E, worker, time.at_ms));
+        let cached_blocks = cached_on_device(selected, &settings(cluster, Formula::E, worker, time.at_ms));
         let RequestIds { router, http } = &selected.ids;
         let in_span = http.as_deref().and_then(|http_id| self.book.request_in(http_id));
         let input = router.as_deref().or(in_span).and_then(|id| self.lines.take_input(id));

@@ -627,11 +627,7 @@ fn time_of(observed: &RequestObservation<'_>) -> ReportTime {
 }
 
 /// What the decision of a part depends on beside its own reports.
-fn context<'a>(
-    book: &'a RequestBook,
-    part: &'a RequestPart,
-    cluster: &'a Cluster,
-) -> PartContext<'a> {
+fn context<'a>(book: &'a RequestBook, part: &'a RequestPart, cluster: &'a Cluster) -> PartContext<'a> {
     let (request_id, completed) = book.request_of(part.id);
     let siblings = book.siblings(part.id);
     let responding = completed.and_then(|_| responding(siblings, cluster));

@@ -164,9 +164,9 @@ impl Reconstructor {
         possible: &[RouterSettings],
         departed: impl Fn(WorkerIx) -> bool,
     ) -> Result<Found, NotReconstructed> {
-        let mut all = possible.iter().map(|&settings| {
-            self.weigh_with(ground, &WeighedChoice { report, prompt, settings }, &departed)
-        });
+        let mut all = possible
+            .iter()
+            .map(|&settings| self.weigh_with(ground, &WeighedChoice { report, prompt, settings }, &departed));
         let mut best = all.next().unwrap_or(Err(NotReconstructed::Cost));
         for other in all {
             best = match (best, other) {

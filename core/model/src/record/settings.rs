@@ -40,7 +40,10 @@ impl SettingsSource {
 
 /// The numbers of a router, by Dynamo's names. `None`: not reported.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "each is the option of its name, which `radixscope_router::numbers` describes")]
+#[expect(
+    missing_docs,
+    reason = "each is the option of its name, which `radixscope_router::numbers` describes"
+)]
 pub struct RouterNumbers {
     pub overlap_score_weight: Option<f64>,
     pub prefill_load_scale: Option<f64>,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Cluster;
 use crate::redact::{self, Pseudonyms};
 use radixscope_model::id::{Millis, PoolIx};
-use radixscope_model::record::{ReportedSettings, Role, RouterNumbers, RouterRef, SettingsSource};
+use radixscope_model::record::{Decision, ReportedSettings, Role, RouterNumbers, RouterRef, SettingsSource};
 use radixscope_router::numbers::NumberDoc;
 use radixscope_router::{Formula, RouterSettings};
 
@@ -125,7 +125,13 @@ impl SettingsReports for Vec<SettingsState> {
                 let forgotten = (0..self.len()).min_by_key(order).unwrap_or(0);
                 self.remove(forgotten);
             }
-            self.push(SettingsState { source, of: of.clone(), left_ms: None, latest: step, earlier: Vec::new() });
+            self.push(SettingsState {
+                source,
+                of: of.clone(),
+                left_ms: None,
+                latest: step,
+                earlier: Vec::new(),
+            });
             return;
         };
         state.left_ms = None;
@@ -226,6 +232,19 @@ impl Cluster {
         self.numbers_at(pool, at).into_iter().map(settings).collect()
     }
 
+    /// What a decision was made with, where its formula is known: the factor that it was computed with, everything else as it was
+    /// reported for its time.
+    pub fn settings_of_decision(&self, decision: &Decision) -> Option<RouterSettings> {
+        let own = RouterSettings::of_decision(decision)?;
+        let pool = self.pool_of(decision.worker).unwrap_or_default();
+        let possible = self.numbers_at(pool, decision.decided_ms.unwrap_or(self.head.now_ms));
+        let with = |numbers: &RouterNumbers| own.with_numbers(numbers);
+        let fits = possible.iter().map(with).find(|of| of.prefill_factor() == own.prefill_factor());
+        let mut settings = fits.or_else(|| possible.first().map(with)).unwrap_or(own);
+        settings.set_prefill_factor(own.prefill_factor());
+        Some(settings)
+    }
+
     /// What the router of a pool runs with now, number by number; `formula` has those. Of several possible ones the one that was
     /// reported last.
     pub fn sourced_settings(&self, pool: PoolIx, formula: Formula) -> Vec<SourcedNumber> {
@@ -239,7 +258,11 @@ impl Cluster {
         let all = defaults.numbers().into_iter().filter(|(number, _)| number.formulas.contains(&formula));
         all.map(|(number, default)| {
             let value = |numbers: &RouterNumbers| {
-                numbers.named().into_iter().find(|(name, _)| *name == number.name).and_then(|(_, value)| value)
+                numbers
+                    .named()
+                    .into_iter()
+                    .find(|(name, _)| *name == number.name)
+                    .and_then(|(_, value)| value)
             };
             let found = known.iter().find_map(|(source, numbers)| Some((*source, value(numbers)?)));
             let (source, value) = found.unwrap_or((SettingsSource::Default, default));

@@ -4,8 +4,10 @@ use std::fmt;
 
 use serde::Serialize;
 
+use radixscope_insight::whatif;
+use radixscope_model::id::PoolIx;
 use radixscope_model::number_format::count;
-use radixscope_model::record::{LinkState, SourceKind};
+use radixscope_model::record::{LinkState, SettingsSource, SourceKind};
 use radixscope_state::cluster::Cluster;
 
 use super::endpoints::{Endpoints, FoundBy};
@@ -47,6 +49,16 @@ struct Pool {
     block_size_tokens: Option<u32>,
     /// Smallest and largest capacity of its workers, in blocks.
     capacity_blocks: Option<(u64, u64)>,
+    /// What its router runs with; empty: unknown.
+    settings: Vec<Setting>,
+}
+
+/// A number of a router.
+#[derive(Serialize, Debug)]
+struct Setting {
+    name: &'static str,
+    value: f64,
+    source: SettingsSource,
 }
 
 impl ProbeReport {
@@ -107,9 +119,17 @@ impl Pool {
                 workers: there.len(),
                 block_size_tokens: cluster.block_tokens(ix),
                 capacity_blocks: capacities.iter().min().copied().zip(capacities.iter().max().copied()),
+                settings: Setting::all(cluster, ix),
             }
         };
         cluster.pools_in_use().into_iter().map(pool).filter(|pool| pool.workers > 0).collect()
+    }
+}
+
+impl Setting {
+    fn all(cluster: &Cluster, pool: PoolIx) -> Vec<Self> {
+        let all = whatif::deployed_numbers(cluster, pool).into_iter();
+        all.map(|of| Self { name: of.number.name, value: of.value, source: of.source }).collect()
     }
 }
 
@@ -201,6 +221,19 @@ impl fmt::Display for ProbeReport {
         }
         for pool in &self.pools {
             writeln!(f, "  {pool}")?;
+        }
+        writeln!(f, "\nRouter settings")?;
+        for pool in &self.pools {
+            let name = &pool.name;
+            if pool.settings.is_empty() {
+                writeln!(
+                    f,
+                    "  {name}: unknown; frontends of 1.7 report them, of 1.6 they are read from --policy FILE"
+                )?;
+            }
+            for Setting { name: setting, value, source } in &pool.settings {
+                writeln!(f, "  {name}: {setting} {value} ({})", source.label())?;
+            }
         }
         writeln!(f, "\nAvailable data")?;
         for Topic { name, is_received, how, setting } in &self.topics {

@@ -12,6 +12,7 @@ mod posted;
 mod prompt;
 mod recording;
 mod score;
+mod settings;
 pub(super) mod tree;
 mod tree_dumps;
 

@@ -34,7 +34,12 @@ impl Length {
         }
         match context.counterpart() {
             Some((other, other_slots)) if own.full_blocks.is_some() => {
-                let whole = Self::by(other, own.full_blocks, size, credited_blocks(other, other_slots, &context.settings));
+                let whole = Self::by(
+                    other,
+                    own.full_blocks,
+                    size,
+                    credited_blocks(other, other_slots, &context.settings),
+                );
                 let size = whole.block_size_tokens.or(size);
                 Self {
                     block_size_tokens: size,
@@ -44,7 +49,9 @@ impl Length {
                     ..whole
                 }
             }
-            Some((other, _)) => Self::by(own, other.full_blocks, size, credited_blocks(own, slots, &context.settings)),
+            Some((other, _)) => {
+                Self::by(own, other.full_blocks, size, credited_blocks(own, slots, &context.settings))
+            }
             None => alone,
         }
     }
