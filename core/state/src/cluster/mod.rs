@@ -28,6 +28,8 @@ mod redact;
 mod requests;
 mod router;
 mod settings;
+#[cfg(test)]
+mod settings_tests;
 mod sizes;
 mod snapshot;
 mod source;
