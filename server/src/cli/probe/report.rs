@@ -8,7 +8,7 @@ use radixscope_insight::whatif;
 use radixscope_model::id::PoolIx;
 use radixscope_model::number_format::count;
 use radixscope_model::record::{LinkState, SettingsSource, SourceKind};
-use radixscope_state::cluster::Cluster;
+use radixscope_state::cluster::{Cluster, SettingsState, SourcedNumber};
 
 use super::endpoints::{Endpoints, FoundBy};
 use super::registered::{EventPlane, Registered};
@@ -59,6 +59,16 @@ struct Setting {
     name: &'static str,
     value: f64,
     source: SettingsSource,
+    /// What each router has, if they differ.
+    unequal: Vec<OfReporter>,
+}
+
+/// The value of one router.
+#[derive(Serialize, Debug)]
+struct OfReporter {
+    /// The frontend, log or file.
+    reporter: String,
+    value: f64,
 }
 
 impl ProbeReport {
@@ -129,7 +139,27 @@ impl Pool {
 impl Setting {
     fn all(cluster: &Cluster, pool: PoolIx) -> Vec<Self> {
         let all = whatif::deployed_numbers(cluster, pool).into_iter();
-        all.map(|of| Self { name: of.number.name, value: of.value, source: of.source }).collect()
+        let setting = |of: SourcedNumber| Self {
+            name: of.number.name,
+            value: of.value,
+            source: of.source,
+            unequal: OfReporter::unequal(cluster, pool, &of),
+        };
+        all.map(setting).collect()
+    }
+}
+
+impl OfReporter {
+    /// The values of all routers of a pool that a source lists; empty if they are equal.
+    fn unequal(cluster: &Cluster, pool: PoolIx, of: &SourcedNumber) -> Vec<Self> {
+        let present = cluster.settings_of(pool, of.source).filter(|state| state.left_ms.is_none());
+        let value = |state: &SettingsState| {
+            let mut named = state.latest.numbers.named().into_iter();
+            let (_, value) = named.find(|(name, _)| *name == of.number.name)?;
+            Some(Self { reporter: state.of.reporter.clone(), value: value? })
+        };
+        let all: Vec<Self> = present.filter_map(value).collect();
+        if all.windows(2).all(|pair| matches!(pair, [a, b] if a.value == b.value)) { Vec::new() } else { all }
     }
 }
 
@@ -231,8 +261,11 @@ impl fmt::Display for ProbeReport {
                     "  {name}: unknown; frontends of 1.7 report them, of 1.6 they are read from --policy FILE"
                 )?;
             }
-            for Setting { name: setting, value, source } in &pool.settings {
-                writeln!(f, "  {name}: {setting} {value} ({})", source.label())?;
+            for Setting { name: setting, value, source, unequal } in &pool.settings {
+                let values: Vec<String> =
+                    unequal.iter().map(|of| format!("{} by {}", of.value, of.reporter)).collect();
+                let values = if values.is_empty() { value.to_string() } else { values.join(", ") };
+                writeln!(f, "  {name}: {setting} {values} ({})", source.label())?;
             }
         }
         writeln!(f, "\nAvailable data")?;
