@@ -31,6 +31,9 @@
 //!   where possible the choice) is taken; nothing else is fitted. Where none agrees, the costs are not shown, and the
 //!   decision says what is missing: block size, the state at that time, an overlap or a cost that differs.
 //!
+//! What the router ran with at that time is asked of the state (`Cluster::settings_at`). Where several settings are possible, each is
+//! tried, and settings that become known later are tried on the decisions that they may have applied to.
+//!
 //! Messages without a time (all of 0.8, KV events over JetStream in 0.9) are taken to be as late as the last message that had one.
 //!
 //! Recorded traffic of routers that also log what they computed shows how exact it is: all requests of ten 1.6 and 1.7

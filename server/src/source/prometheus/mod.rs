@@ -30,8 +30,10 @@ const LIST_EVERY: Duration = Duration::from_secs(5);
 /// Longest wait while a frontend responds that it is not ready: up to 1.0 it logs an error for each such response, possibly to
 /// a log that is being read.
 const LONGEST_LIST_WAIT: Duration = Duration::from_secs(60);
-/// Consecutive responses without a list after which it is no longer requested: this version has none.
+/// Consecutive responses without a list of workers after which it is no longer requested.
 const NO_LISTS: u8 = 2;
+/// The same of settings. Frontends up to 1.6 respond 404 and log an error for it, so that one is enough.
+const NO_POLICIES: u8 = 1;
 
 /// A process to scrape.
 pub struct PrometheusSource {
@@ -208,6 +210,14 @@ impl ListKind {
         }
     }
 
+    /// Consecutive responses without one after which this version has none.
+    const fn most_without(self) -> u8 {
+        match self {
+            Self::Workers => NO_LISTS,
+            Self::RouterPolicy => NO_POLICIES,
+        }
+    }
+
     fn payload(self, frontend: Arc<str>, response: Bytes) -> Payload {
         match self {
             Self::Workers => Payload::Health { frontend, response },
@@ -247,7 +257,7 @@ impl List {
 
     /// Requests the list if it is due, and delivers it. A missing list is no failure: most processes have none.
     async fn request_if_due(&mut self, client: &Client, to: &SourceHandle) -> Result<(), HubEnded> {
-        if self.without >= NO_LISTS || Instant::now() < self.due {
+        if self.without >= self.kind.most_without() || Instant::now() < self.due {
             return Ok(());
         }
         self.due = Instant::now() + LIST_EVERY;
@@ -271,7 +281,7 @@ impl List {
             return Ok(());
         }
         self.without += 1;
-        if self.without >= NO_LISTS {
+        if self.without >= self.kind.most_without() {
             self.is_given = false;
         }
         Ok(())

@@ -396,7 +396,7 @@ async fn a_version_without_router_policy_is_no_error() {
     let scene = Scene::start(Mode::Frontend { requests: 3, workers: 1 }, None).await;
     scene.until("scraped", |view| (view.cluster.sources()[0].received > 3).then_some(())).await;
     scene.reaches(LinkState::Live, "Scraping").await;
-    assert_eq!(scene.requests("/router_policy"), 1, "the next time is seconds away");
+    assert_eq!(scene.requests("/router_policy"), 1, "a frontend logs an error for each");
     let (rejected, settings) =
         scene.hub.read(|view| (view.cluster.rejected_total(), view.cluster.settings().len())).await.unwrap();
     assert_eq!((rejected, settings), (0, 0));
