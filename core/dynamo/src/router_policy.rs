@@ -114,6 +114,19 @@ mod tests {
         assert_eq!(decode(br#"{"routers":[]}"#), Ok(vec![]));
     }
 
+    /// As 1.7.0.dev20261026 answered with a prefill and a decode worker: one router for each of their pools.
+    #[test]
+    fn a_frontend_lists_the_routers_of_all_its_pools() {
+        const DISAGGREGATED: &str = r#"{"routers":[{"router_id":"9ad13cad-914c-4bbc-a0d8-1dad63bbb216","model":"models/tiny-llama","namespace":"dynamo","component":"prefill","endpoint":"generate","worker_type":"prefill","configuration":{"revision":0,"parameters":{"overlap_score_credit":1.0,"overlap_score_credit_decay":0.0,"prefill_load_scale":1.0,"decode_active_request_weight":0.0,"host_cache_hit_weight":0.75,"disk_cache_hit_weight":0.25,"shared_cache_multiplier":0.0,"router_temperature":0.0}}},{"router_id":"c03d7976-a50e-4d0e-ad03-5d38e0b8a7f3","model":"models/tiny-llama","namespace":"dynamo","component":"backend","endpoint":"generate","worker_type":"decode","configuration":{"revision":0,"parameters":{"overlap_score_credit":0.0,"overlap_score_credit_decay":0.0,"prefill_load_scale":1.0,"decode_active_request_weight":0.0,"host_cache_hit_weight":0.0,"disk_cache_hit_weight":0.0,"shared_cache_multiplier":0.0,"router_temperature":0.0}}}]}"#;
+        let routers = decode(DISAGGREGATED.as_bytes()).unwrap();
+        let read =
+            |of: &RouterPolicy<'_>| (of.component.to_string(), of.role, of.numbers.overlap_score_credit);
+        let expected = [("prefill", Role::Prefill, 1.0), ("backend", Role::Decode, 0.0)]
+            .map(|(component, role, credit)| (component.to_owned(), Some(role), Some(credit)));
+        assert_eq!(routers.iter().map(read).collect::<Vec<_>>(), expected);
+        assert_ne!(routers[0].router_id, routers[1].router_id);
+    }
+
     /// `"configuration":null` is what 1.7.0.dev20261026 reports of `dynamo-two-tier-cost-fn`.
     #[test]
     fn what_is_not_reported_stays_unknown() {
