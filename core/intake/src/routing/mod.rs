@@ -62,7 +62,8 @@ use radixscope_dynamo::trace::RequestTrace;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{
-    Decision, DecisionSource, Entry, Progress, Record, ReportedSettings, Role, RoleEvidence,
+    Decision, DecisionSource, Entry, NotReconstructed, Progress, Record, ReportedSettings, Role,
+    RoleEvidence, SettingsSource,
 };
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
@@ -110,6 +111,8 @@ pub struct Routing {
     has_moved: bool,
     /// From when on choices may have been made with settings that were reported since the last look.
     settings_since: Option<Millis>,
+    /// Whether settings are read from a frontend, a while after they changed.
+    reads_settings: bool,
     /// What pools do, as choices were last resolved with.
     roles: BTreeMap<PoolIx, Option<Role>>,
     /// Choices whose length in tokens waits for a block size.
@@ -174,6 +177,7 @@ impl Routing {
 
     /// Settings were reported: they may have applied since the report before.
     fn observe_settings(&mut self, news: &ReportedSettings) {
+        self.reads_settings |= news.source == SettingsSource::PolicyEndpoint;
         let since = news.after_ms.unwrap_or_default();
         self.settings_since = Some(self.settings_since.map_or(since, |known| known.min(since)));
     }
@@ -187,11 +191,26 @@ impl Routing {
         self.publish(at_ms, cluster)
     }
 
-    /// Settings that applied to choices already made became known: those are computed once more.
-    fn reopen_of_settings(&mut self) {
+    /// Settings that applied to choices already made became known: those are computed once more. What was computed with other
+    /// settings and cannot be again, because its prompt is gone, does not stand unless the router reported that very cost.
+    fn reopen_of_settings(&mut self, cluster: &Cluster) {
         let Some(since) = self.settings_since.take() else { return };
         self.book.change_where(|part| book::decided_ms(&part.slots).is_none_or(|at| at >= since));
         self.costs.reopen(&self.book, Micros::of(since));
+        let is_doubtful = |part: &RequestPart| {
+            let (Some(report), None) = (&part.computed_from, &part.prompt) else { return false };
+            let reconstruction = part.slots.reconstruction.as_ref();
+            let Some(Ok(computed)) = reconstruction.map(|of| &of.outcome) else { return false };
+            let at = report.at.millis();
+            let differs = |of: &RouterSettings| of.prefill_factor() != computed.prefill_factor;
+            let possible = cluster.settings_at(part.pool, computed.formula, at);
+            report.logit.is_none() && at >= since && (possible.len() > 1 || possible.iter().any(differs))
+        };
+        for id in self.book.ids_where(is_doubtful) {
+            if let Some(of) = self.book.change(id).and_then(|part| part.slots.reconstruction.as_mut()) {
+                of.outcome = Err(NotReconstructed::Cost);
+            }
+        }
     }
 
     fn resolve_costs(&mut self, at_ms: Millis, cluster: &Cluster) {
@@ -201,7 +220,7 @@ impl Routing {
             self.pair_all(cluster);
         }
         let formula = if self.own_ids { Formula::B } else { Formula::E };
-        self.reopen_of_settings();
+        self.reopen_of_settings(cluster);
         let Self { book, costs, reconstructor, active, changes, departures, counted, .. } = self;
         let ground = Ground { cluster, changes, active, counted };
         costs.resolve_due(at_ms, book, |book, id, is_final| {
@@ -353,7 +372,8 @@ impl Routing {
         records.append(&mut self.publish(at_ms, cluster));
         records.append(&mut self.departures.flush(now_ms, cluster));
         self.in_flight.flush(at_ms, |worker| self.departures.has_left(worker, cluster), &mut records);
-        let ends = self.book.expire(at_ms, Micros::of(now_ms), |id| self.costs.waits(id));
+        let linger_ms = if self.reads_settings { book::LINGER_FOR_SETTINGS_MS } else { book::LINGER_MS };
+        let ends = self.book.expire(at_ms, Micros::of(now_ms), linger_ms, |id| self.costs.waits(id));
         let counted = ends.into_iter().filter(|end| !end.is_query);
         records.extend(counted.map(|end| Record::Request(Box::new(end.ended))));
         records
