@@ -163,6 +163,9 @@ pub struct Sources {
     /// Metrics to scrape.
     #[command(flatten)]
     pub prometheus: Prometheus,
+    /// What routers run with.
+    #[command(flatten)]
+    pub policy: Policy,
     /// Queries to workers for their blocks.
     #[command(flatten)]
     pub trees: Trees,
@@ -265,8 +268,8 @@ pub struct Logs {
 #[command(next_help_heading = "Dynamo's metrics")]
 pub struct Prometheus {
     /// Frontend, or system port of a worker, to scrape: latency, memory, load, events applied; from frontends also the list of
-    /// workers; can be repeated, or separated by commas in the variable [default: none; default name: host:port; default
-    /// path: /metrics]
+    /// workers and the router's settings (1.7); can be repeated, or separated by commas in the variable [default: none;
+    /// default name: host:port; default path: /metrics]
     #[arg(
         long,
         visible_alias = "frontend",
@@ -289,6 +292,16 @@ pub struct Prometheus {
     /// Certificates of the authorities to trust, as a PEM file [default: the system's]
     #[arg(long, env = "RADIXSCOPE_PROMETHEUS_TLS_CA", value_name = "FILE")]
     pub prometheus_tls_ca: Option<PathBuf>,
+}
+
+/// What routers run with, where no frontend reports it.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "Router settings")]
+pub struct Policy {
+    /// File of the frontends' --router-policy-config (Dynamo 1.6 or later): its weights are used to compute costs, unless
+    /// a frontend reports its own [default: none; Dynamo's defaults]
+    #[arg(long, env = "RADIXSCOPE_POLICY", value_name = "FILE")]
+    pub policy: Option<PathBuf>,
 }
 
 /// Credentials for NATS.

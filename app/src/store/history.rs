@@ -208,6 +208,7 @@ impl From<FindingMark> for TimelineMark {
 impl From<WorkerMark> for TimelineMark {
     fn from(WorkerMark { what, worker, process }: WorkerMark) -> Self {
         let text = match process {
+            Some(process) if what == "settings_changed" => format!("Router settings of {process} changed"),
             Some(process) => format!("Process {process} {what}"),
             None => format!("Worker {} {what}", worker.map_or(String::new(), |worker| worker.worker_id)),
         };

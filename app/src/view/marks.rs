@@ -1,11 +1,12 @@
-//! What happened, as marks on the time axis of a chart: findings from begin to end, workers that left or came back, and
-//! processes that restarted. Each says what it is and leads there.
+//! What happened, as marks on the time axis of a chart: findings from begin to end, workers that left or came back, processes
+//! that restarted, and settings of routers that changed. Each says what it is and leads there.
 
 use leptos::prelude::*;
 use radixscope_export::FindingFilter;
 use radixscope_icicle::palette::label;
+use radixscope_insight::changes::changed_numbers;
 use radixscope_model::id::{Millis, Worker};
-use radixscope_model::record::{Finding, Phase, Severity};
+use radixscope_model::record::{Finding, Phase, RouterNumbers, Severity};
 use web_sys::MouseEvent;
 
 use super::figure::severity_mark;
@@ -47,6 +48,8 @@ enum MarkTarget {
     Worker(Worker),
     /// What the processes report.
     Latency,
+    /// What routers chose.
+    Decisions,
 }
 
 impl MarkTarget {
@@ -55,6 +58,7 @@ impl MarkTarget {
             Self::Finding(_) => (Panel::Findings, None),
             Self::Worker(worker) => (Panel::Workers, Some(*worker)),
             Self::Latency => (Panel::Latency, None),
+            Self::Decisions => (Panel::Decisions, None),
         }
     }
 }
@@ -79,9 +83,26 @@ fn marks(shown: &ViewContext<'_>, span: TimeSpan) -> Vec<ChartMark> {
         let text = |at| format!("{} restarted, {}", process.name, time_of_day(at));
         all.extend(process.restarted_ms.map(|at| at_once(at, "↻", text(at), MarkTarget::Latency)));
     }
+    for state in shown.settings() {
+        let mut before: Option<&RouterNumbers> = None;
+        for step in state.steps() {
+            let changes = before.map(|before| changed(before, &step.numbers)).unwrap_or_default();
+            before = Some(&step.numbers);
+            if !changes.is_empty() {
+                let text = format!("{}: {changes}, {}", state.of.reporter, time_of_day(step.by_ms));
+                all.push(at_once(step.by_ms, "≠", text, MarkTarget::Decisions));
+            }
+        }
+    }
     all.retain(|mark| mark.from <= span.until && mark.until.is_none_or(|until| until >= span.from));
     all.sort_by_key(|mark| mark.from);
     all.split_off(all.len().saturating_sub(MAX_MARKS))
+}
+
+/// The numbers that changed: `prefill_load_scale 1 → 2`.
+fn changed(before: &RouterNumbers, after: &RouterNumbers) -> String {
+    let all: Vec<String> = changed_numbers(before, after).iter().map(ToString::to_string).collect();
+    all.join(", ")
 }
 
 fn of_finding(finding: &Finding) -> ChartMark {
@@ -147,7 +168,7 @@ fn MarkAt(store: Store, mark: ChartMark, all: Memo<Vec<ChartMark>>, span: Memo<T
         store.address.set(untrack(target));
         to.with_value(|to| match to {
             MarkTarget::Finding(code) => show_card(store, format!("finding-{code}"), CARD_FRAMES),
-            MarkTarget::Worker(_) | MarkTarget::Latency => {}
+            MarkTarget::Worker(_) | MarkTarget::Latency | MarkTarget::Decisions => {}
         });
     };
     // What it says stands where there is room.

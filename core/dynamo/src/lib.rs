@@ -16,6 +16,7 @@ pub mod load;
 pub mod log_line;
 pub mod prometheus;
 pub mod request_plane;
+pub mod router_policy;
 pub mod session_affinity;
 pub mod subject;
 pub mod trace;

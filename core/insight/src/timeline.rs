@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use radixscope_model::id::{Millis, Worker, WorkerIx};
 use radixscope_model::range::Range;
-use radixscope_model::record::{Finding, Phase, Record, Severity};
+use radixscope_model::record::{Finding, Phase, Record, ReportedSettings, Severity};
 use radixscope_state::cluster::Cluster;
 
 use crate::latency::{self, Quantity};
@@ -29,7 +29,7 @@ pub struct SecondRow {
     pub ttft_p95_ms: Option<Range>,
     /// Findings that began or ended.
     pub findings: Vec<FindingMark>,
-    /// Workers and processes that came, went or started again.
+    /// Workers and processes that came, went or started again, and routers whose settings changed.
     pub workers: Vec<WorkerMark>,
     /// Marks of either kind that are not listed.
     pub more_marks: u32,
@@ -61,6 +61,8 @@ pub enum WorkerTransition {
     Rejoined,
     /// Its process started anew.
     Restarted,
+    /// A source reports other settings of its router than before.
+    SettingsChanged,
 }
 
 /// A worker or a process came, went or started again.
@@ -70,7 +72,7 @@ pub struct WorkerMark {
     pub what: WorkerTransition,
     /// The worker; `null` where a process is meant.
     pub worker: Option<Worker>,
-    /// The process as its metrics are named; `null` where a worker is meant.
+    /// The process as its metrics are named, or the log or file that has the settings; `null` where a worker is meant.
     pub process: Option<String>,
 }
 
@@ -113,6 +115,10 @@ impl RowInProgress {
                 if before.worker(*worker).is_some_and(|state| state.departure.is_none()) =>
             {
                 self.worker(WorkerTransition::Left, id(before, *worker));
+            }
+            Record::Settings(reported) if is_change(before, reported) => {
+                let process = Some(reported.of.reporter.clone());
+                self.mark(WorkerMark { what: WorkerTransition::SettingsChanged, worker: None, process });
             }
             Record::Rejoined { worker } => self.worker(WorkerTransition::Rejoined, id(before, *worker)),
             _ => {}
@@ -174,6 +180,13 @@ impl RowInProgress {
             more_marks: ended.more_marks,
         }
     }
+}
+
+/// Whether a source reported other settings of this router before.
+fn is_change(before: &Cluster, reported: &ReportedSettings) -> bool {
+    let mut known = before.settings().iter();
+    let known = known.find(|known| known.source == reported.source && known.of == reported.of);
+    known.zip(reported.numbers).is_some_and(|(known, numbers)| known.latest.numbers != numbers)
 }
 
 /// Restarts of all processes, as far as they were seen.

@@ -10,7 +10,9 @@ use crate::ingest::{Break, Ingest, Missing, Published, RequestObservation, Sink,
 use crate::payload::Received;
 use crate::routing::{Routing, is_known, returns, said_ms};
 use radixscope_model::id::{Millis, SourceIx, Worker};
-use radixscope_model::record::{Entry, MissedCause, Record, SourceKind, Topic};
+use radixscope_model::record::{
+    Entry, MissedCause, Record, ReportedSettings, RouterRef, SettingsSource, SourceKind, Topic,
+};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::sink::RecordSink;
 
@@ -61,6 +63,32 @@ impl Intake {
             self.routing.expect_logs();
         }
         self.ingest.source(name, kind, at_ms, &mut |entry| sink.append(&entry))
+    }
+
+    /// Takes what the operator's policy file has. What an earlier one had for a router is over.
+    pub fn policy_file(
+        &mut self,
+        settings: Vec<ReportedSettings>,
+        at_ms: Millis,
+        sink: &mut impl RecordSink,
+    ) {
+        let source = SettingsSource::PolicyFile;
+        let is_given = |of: &RouterRef| settings.iter().any(|given| given.of == *of);
+        let former = sink.cluster().settings().iter();
+        let former = former.filter(|of| of.source == source && of.left_ms.is_none() && !is_given(&of.of));
+        let over = former.map(|state| ReportedSettings {
+            source,
+            of: state.of.clone(),
+            revision: None,
+            numbers: None,
+            after_ms: None,
+            by_ms: at_ms,
+        });
+        for report in over.collect::<Vec<_>>().into_iter().chain(settings) {
+            let entry = Entry { at_ms, record: Record::Settings(Box::new(report)) };
+            self.routing.observe_record(&entry, Published::default(), sink.cluster());
+            sink.append(&entry);
+        }
     }
 
     /// Takes what a source received, see `Ingest::take`.

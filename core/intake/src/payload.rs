@@ -87,6 +87,13 @@ pub enum Payload {
         /// JSON.
         response: Bytes,
     },
+    /// What a frontend's routers run with, one whole response of its `/router_policy`.
+    RouterPolicy {
+        /// Name of the frontend.
+        frontend: Arc<str>,
+        /// JSON.
+        response: Bytes,
+    },
     /// What came of a query for a worker's blocks, read where it was received: dumps are large.
     TreeResponse {
         /// Number of the [`crate::command::TreeQuery`].
@@ -133,6 +140,7 @@ impl Payload {
             Self::LogLine { .. } => Topic::Log,
             Self::Scrape { .. } => Topic::Metrics,
             Self::Health { .. } => Topic::Health,
+            Self::RouterPolicy { .. } => Topic::RouterPolicy,
             Self::TreeResponse { .. } => Topic::TreeDump,
             Self::Unreadable { topic, .. } => *topic,
             Self::Subscribed { .. } | Self::Unsubscribed { .. } => Topic::Other,
@@ -146,7 +154,8 @@ impl Payload {
             | Self::OtherNats { message: bytes, .. }
             | Self::LogLine { line: bytes, .. }
             | Self::Scrape { text: bytes, .. }
-            | Self::Health { response: bytes, .. } => bytes.len(),
+            | Self::Health { response: bytes, .. }
+            | Self::RouterPolicy { response: bytes, .. } => bytes.len(),
             Self::Discovery { key, value, .. } => key.len() + value.as_ref().map_or(0, Bytes::len),
             Self::TreeResponse { size_bytes, .. } | Self::Unreadable { size_bytes, .. } => *size_bytes,
             Self::Subscribed { .. } | Self::Unsubscribed { .. } => 0,

@@ -38,6 +38,7 @@ mod knowledge;
 mod pool;
 mod reuse;
 mod scrape;
+mod settings;
 mod workers;
 
 use std::borrow::Cow;
@@ -56,6 +57,7 @@ pub use scrape::{
     Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, QueueFigures, RankFigures,
     RoutingState, Scrape, WorkerFigures,
 };
+pub use settings::{ReportedSettings, RouterNumbers, RouterRef, SettingsSource};
 
 /// Version of the binary form of everything in this file.
 pub const RECORD_VERSION: u8 = 14;
@@ -428,6 +430,8 @@ pub enum Record<'a> {
     },
     /// How much of the prompt of a decision could have been used again; replaces what was known of it before.
     Reuse(Box<Reuse>),
+    /// What a router runs with, whenever what a source reports of it changed.
+    Settings(Box<ReportedSettings>),
 }
 
 // Most records are KV events, and each is built, encoded and folded by value or reference: a record fits into a line of the cache,
@@ -996,6 +1000,8 @@ pub enum Topic {
     Other,
     /// `session_affinity_events`: which worker a session is bound to (≥ 1.6).
     SessionAffinity,
+    /// What a frontend's routers run with.
+    RouterPolicy,
 }
 
 /// How we know that messages are lost. A lost message is counted under one cause only, the most exact there is: where
@@ -1077,6 +1083,7 @@ str_names! {
         ActiveSequences => "active_sequences_events", Discovery => "discovery", TreeDump => "tree_dump",
         RequestTrace => "dynamo.request_trace.v1", Log => "log", Metrics => "metrics", Health => "health", Other => "other",
         SessionAffinity => "session_affinity_events",
+        RouterPolicy => "router_policy",
     }
 }
 str_names! {

@@ -13,7 +13,7 @@ use super::settings::{Formula, Role};
 /// First line of the file: where its name goes.
 const HEAD: &str = "# the file of --router-policy-config (DYN_ROUTER_POLICY_CONFIG), on every frontend";
 /// Type of the policy that weighs cached blocks against load.
-const POLICY_TYPE: &str = "dynamo-default-cost-fn";
+pub const POLICY_TYPE: &str = "dynamo-default-cost-fn";
 /// What the file calls it.
 const INSTANCE: &str = "weighted";
 
@@ -23,6 +23,11 @@ const fn takes_file(formula: Formula) -> bool {
 }
 
 impl NumberDoc {
+    /// Whether the file may have it.
+    pub fn is_parameter(&self) -> bool {
+        self.formulas.iter().any(|formula| takes_file(*formula))
+    }
+
     /// What an operator sets on a router with this formula: a flag, a variable where no flag is known, or a parameter of the file.
     pub fn option(&self, formula: Formula) -> &'static str {
         if takes_file(formula) { self.name } else { self.flag.unwrap_or(self.variable) }
@@ -138,7 +143,7 @@ mod tests {
             "shared_cache_multiplier",
             "router_temperature",
         ];
-        let ours = NUMBERS.iter().filter(|number| number.formulas.contains(&Formula::E)).map(|n| n.name);
+        let ours = NUMBERS.iter().filter(|number| number.is_parameter()).map(|n| n.name);
         let (mut ours, mut known): (Vec<_>, Vec<_>) = (ours.collect(), known.to_vec());
         ours.sort_unstable();
         known.sort_unstable();

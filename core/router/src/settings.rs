@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use radixscope_model::formula::Formula;
 use radixscope_model::formula::major_minor;
-use radixscope_model::record::Decision;
 pub use radixscope_model::record::Role;
+use radixscope_model::record::{Decision, RouterNumbers};
 
 use super::numbers::{NUMBERS, NumberDoc, OVERLAP_SCORE_WEIGHT, PREFILL_LOAD_SCALE, RefusedNumber};
 
@@ -259,6 +259,23 @@ impl RouterSettings {
         }
     }
 
+    /// With the numbers that are reported. The factor of the prefill term counts under either of its names: up to 1.1 routers log
+    /// a weight, later ones a scale, and what computes a cost may know the version less exactly than the line.
+    #[must_use]
+    pub fn with_numbers(mut self, reported: &RouterNumbers) -> Self {
+        for (name, value) in reported.named() {
+            if let Some(value) = value {
+                self.set(name, value);
+            }
+        }
+        let (weight, scale) = (reported.overlap_score_weight, reported.prefill_load_scale);
+        let factor = if self.formula == Formula::A { weight.or(scale) } else { scale.or(weight) };
+        if let Some(factor) = factor {
+            self.set_prefill_factor(factor);
+        }
+        self
+    }
+
     /// Every number with what it is set to, in the order of [`NUMBERS`].
     pub fn numbers(&self) -> [(NumberDoc, f64); NUMBERS.len()] {
         let values = numbers_of!(self);
@@ -459,6 +476,26 @@ mod tests {
             assert_eq!(settings.numbers()[at].1, 0.125, "{}", number.name);
         }
         assert!(!RouterSettings::default().set("weight", 1.0));
+    }
+
+    /// The record names the numbers that exist here, in the same order.
+    #[test]
+    fn every_number_can_be_reported() {
+        let names = RouterNumbers::default().named().map(|(name, _)| name);
+        assert_eq!(names, NUMBERS.map(|number| number.name));
+        let reported = RouterNumbers {
+            overlap_score_weight: Some(2.0),
+            prefill_load_scale: Some(3.0),
+            router_temperature: Some(0.25),
+            ..RouterNumbers::default()
+        };
+        for (formula, factor) in [(Formula::A, 2.0), (Formula::E, 3.0)] {
+            let settings = RouterSettings::new(formula).with_numbers(&reported);
+            assert_eq!((settings.prefill_factor(), settings.router_temperature), (factor, 0.25));
+            assert_eq!(settings.overlap_score_credit, 1.0);
+        }
+        let old = RouterNumbers { overlap_score_weight: Some(2.0), ..RouterNumbers::default() };
+        assert_eq!(RouterSettings::new(Formula::E).with_numbers(&old).prefill_factor(), 2.0);
     }
 
     #[test]

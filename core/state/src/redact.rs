@@ -5,7 +5,9 @@
 use std::borrow::Cow;
 
 use radixscope_model::id::{Worker, WorkerId};
-use radixscope_model::record::{Decision, Entry, Finding, Record, RuleStatus, Scrape};
+use radixscope_model::record::{
+    Decision, Entry, Finding, Record, RouterRef, RuleStatus, Scrape, SettingsSource,
+};
 
 /// Makes pseudonyms: the same for the same.
 pub trait Pseudonyms {
@@ -51,6 +53,19 @@ pub(crate) fn rule(status: &mut RuleStatus, names: &mut dyn Pseudonyms) {
     }
 }
 
+/// Whose settings a source reports.
+pub(crate) fn router_ref(source: SettingsSource, of: &mut RouterRef, names: &mut dyn Pseudonyms) {
+    let kind = match source {
+        // The frontend has the name of its metrics, which texts name too.
+        SettingsSource::PolicyEndpoint => "process",
+        SettingsSource::Log => "log",
+        SettingsSource::PolicyFile | SettingsSource::Default => "file",
+    };
+    of.reporter = name(kind, &of.reporter, names);
+    of.router = name("router", &of.router, names);
+    of.namespace = name("namespace", &of.namespace, names);
+}
+
 pub(crate) fn decision(decision: &mut Decision, names: &mut dyn Pseudonyms) {
     decision.router = decision.router.map(|router| names.number(router));
     decision.request_id = decision.request_id.as_deref().map(|id| name("request", id, names));
@@ -84,6 +99,7 @@ pub fn entry<'a>(entry: &Entry<'a>, names: &mut dyn Pseudonyms) -> Entry<'a> {
         }
         Record::Finding(of) => finding(of, names),
         Record::Checked(rules) => rules.iter_mut().for_each(|status| rule(status, names)),
+        Record::Settings(reported) => router_ref(reported.source, &mut reported.of, names),
         _ => {}
     }
     redacted

@@ -5,6 +5,7 @@ mod checks;
 mod demo;
 mod export;
 mod manual;
+mod policy_file;
 mod probe;
 mod publish;
 mod record;

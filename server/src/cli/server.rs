@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use radixscope_insight::check::Checks;
 use radixscope_intake::TreeDumps;
-use radixscope_model::record::SourceKind;
+use radixscope_model::record::{ReportedSettings, SourceKind};
 use radixscope_recording::Meta;
 
 use super::Failure;
@@ -72,12 +72,20 @@ pub(super) struct Feeds {
     pub(super) verify_every: Duration,
     /// Requests that they refused to send.
     pub(super) refusals: Arc<Refusals>,
+    /// What routers run with, as a file has it.
+    pub(super) settings: Vec<ReportedSettings>,
 }
 
 impl Feeds {
     /// Sources without worker queries.
     pub(super) fn only(feeds: Vec<Feed>) -> Self {
-        Self { feeds, tree_dumps: TreeDumps::Off, verify_every: Duration::ZERO, refusals: Arc::default() }
+        Self {
+            feeds,
+            tree_dumps: TreeDumps::Off,
+            verify_every: Duration::ZERO,
+            refusals: Arc::default(),
+            settings: Vec::new(),
+        }
     }
 }
 
@@ -96,7 +104,7 @@ pub(super) struct Listening {
 pub(super) fn listen(
     limits: &Limits,
     checks: Checks,
-    Feeds { mut feeds, tree_dumps, verify_every, refusals }: Feeds,
+    Feeds { mut feeds, tree_dumps, verify_every, refusals, settings }: Feeds,
     record: Option<RecordOptions>,
     stopped: &Shutdown,
 ) -> Result<Listening, Failure> {
@@ -119,7 +127,7 @@ pub(super) fn listen(
         config,
         checks,
         &named,
-        ServerRun { epoch, recorder, resumed, refusals },
+        ServerRun { epoch, recorder, resumed, refusals, settings },
         stopped.clone(),
     );
     if sources.len() < feeds.len() {

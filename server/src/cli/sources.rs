@@ -6,8 +6,8 @@ use anyhow::anyhow;
 
 use radixscope_model::record::SourceKind;
 
-use super::Failure;
 use super::server::{Feed, Feeds};
+use super::{Failure, policy_file};
 use crate::config::{LogFile, MetricsUrl, Sources, TreeDumps};
 use crate::source::gate::Gate;
 use crate::source::{discovery, logs, nats, prometheus, trees, zmq};
@@ -28,7 +28,8 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
         )));
     }
     let gate = Arc::new(Gate::new(&from));
-    let Sources { nats: listen_to, discovery, zmq, logs, prometheus: scraped, trees: asked } = from;
+    let Sources { nats: listen_to, discovery, zmq, logs, prometheus: scraped, trees: asked, policy } = from;
+    let settings = policy_file::settings(policy.policy.as_deref())?;
     let namespace = listen_to.namespace.clone();
     let conflict = LogFile::conflict(&logs.logs).or_else(|| MetricsUrl::conflict(&scraped.prometheus));
     if let Some(conflict) = conflict {
@@ -77,7 +78,7 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
         }));
     }
     let refusals = Arc::clone(gate.refusals());
-    Ok(Feeds { feeds, tree_dumps: tree_dumps.into(), verify_every: asked.verify_every, refusals })
+    Ok(Feeds { feeds, tree_dumps: tree_dumps.into(), verify_every: asked.verify_every, refusals, settings })
 }
 
 #[cfg(test)]

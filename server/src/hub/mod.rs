@@ -26,7 +26,7 @@ use tokio::time::MissedTickBehavior;
 use radixscope_insight::check::Checks;
 use radixscope_intake::{Break, Intake, TreeDumps};
 use radixscope_model::id::Worker;
-use radixscope_model::record::{Entry, Record, SourceKind};
+use radixscope_model::record::{Entry, Record, ReportedSettings, SourceKind};
 use radixscope_recording::EncodeError;
 use radixscope_state::sink::RecordSink;
 
@@ -91,6 +91,8 @@ pub(crate) struct ServerRun {
     pub(crate) resumed: Option<Resumed>,
     /// Requests that its sources refused to send.
     pub(crate) refusals: Arc<Refusals>,
+    /// What routers run with, as a file has it.
+    pub(crate) settings: Vec<ReportedSettings>,
 }
 
 type ReadQuery = Box<dyn FnOnce(&mut View<'_>) + Send>;
@@ -158,7 +160,13 @@ impl Hub {
             config,
             checks,
             sources,
-            ServerRun { epoch: random(), recorder: None, resumed: None, refusals: Arc::default() },
+            ServerRun {
+                epoch: random(),
+                recorder: None,
+                resumed: None,
+                refusals: Arc::default(),
+                settings: Vec::new(),
+            },
             shutdown,
         )
     }
@@ -168,7 +176,7 @@ impl Hub {
         config: HubConfig,
         checks: Checks,
         sources: &[(String, SourceKind)],
-        ServerRun { epoch, recorder, resumed, refusals }: ServerRun,
+        ServerRun { epoch, recorder, resumed, refusals, settings }: ServerRun,
         shutdown: Shutdown,
     ) -> Started {
         let mut intake = Intake::default();
@@ -198,6 +206,7 @@ impl Hub {
         }
         let handles = sources.iter().filter_map(|(name, kind)| task.add_source(name, *kind)).collect();
         task.intake.end_other_sources(now(), &mut task.state);
+        task.intake.policy_file(settings, now(), &mut task.state);
         task.stats = Stats::new(task.state.cluster.sources().len());
         let (queries, receiver) = mpsc::channel(MAX_QUERIES);
         let viewers = Arc::new(ViewerCounts::default());

@@ -163,6 +163,11 @@ impl Recording {
         self.lines_if_any("metrics.jsonl.gz").map(|line| json(&line))
     }
 
+    /// Lines of another file of the recording.
+    pub fn lines_of(&self, file: &str) -> impl Iterator<Item = String> + use<> {
+        self.lines(file)
+    }
+
     /// What discovery held, a JSON object `{"kvs":[{"key":…,"value":…}]}` for each change; none if it was not recorded.
     pub fn discovery(&self) -> impl Iterator<Item = String> + use<> {
         self.lines_if_any("discovery.jsonl.gz")

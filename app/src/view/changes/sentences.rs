@@ -63,6 +63,10 @@ pub(super) fn sentences(store: Store, changes: &Changes, labels: &[PoolLabel]) -
     if !processes.is_empty() {
         all.push(format!("Processes: {}.", processes.join(", ")));
     }
+    for (router, numbers) in &changes.settings {
+        let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+        all.push(format!("Router settings of {}: {}.", router.reporter, numbers.join(", ")));
+    }
     all.extend(doubts(changes));
     all
 }

@@ -181,7 +181,7 @@ fn marks(timeline: TimelineView) -> AnyView {
             view! { <i class=class style=style title=title data-testid=id data-at=at.0.to_string()></i> }
         };
         let mark = |row: &crate::timeline::TimelineRow| {
-            let worst = ["critical", "warning", "left", "restarted", "info"];
+            let worst = ["critical", "warning", "left", "restarted", "settings_changed", "info"];
             let kind = worst.into_iter().find(|kind| row.marks.iter().any(|mark| mark.kind == *kind));
             let texts: Vec<&str> = row.marks.iter().map(|mark| mark.text.as_str()).collect();
             let title = format!("{}\n{}", time_of_day(row.at_ms), texts.join("\n"));

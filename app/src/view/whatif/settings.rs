@@ -127,7 +127,7 @@ pub(super) fn Settings(store: Store, asking: QueryState, fault: Memo<Option<Inpu
             <FaultOf fault fields=&["options"]/>
             <div class="row buttons">
                 <button class="plain" on:click=move |_| asking.use_deployed(store) data-testid="whatif-deployed"
-                    title="Formula and weight of the decision that is scored, else of the latest one">"As recorded"</button>
+                    title="Settings of the decision that is scored, else those that the router runs with now, as far as they are reported">"As recorded"</button>
                 <button class="plain" data-testid="whatif-defaults"
                     on:click=move |_| options.update(|options| {
                         if let Some(defaults) = RouterSettings::of_version(version(options)) {

@@ -68,7 +68,13 @@ pub fn payload(
             }
             Err(error) => vec![error],
         },
-        Topic::Discovery | Topic::TreeDump | Topic::Log | Topic::Metrics | Topic::Health | Topic::Other => {
+        Topic::Discovery
+        | Topic::TreeDump
+        | Topic::Log
+        | Topic::Metrics
+        | Topic::Health
+        | Topic::RouterPolicy
+        | Topic::Other => {
             unreachable!("not on NATS")
         }
     };

@@ -12,8 +12,10 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
+
 use radixscope_model::id::{Millis, PoolIx, Slot, Worker, WorkerIx};
-use radixscope_model::record::Tier;
+use radixscope_model::record::{RouterNumbers, RouterRef, Tier};
 use radixscope_state::cluster::{Cluster, WorkerState};
 use radixscope_state::tree::{OwnerSet, Tree};
 
@@ -140,8 +142,36 @@ pub struct Changes {
     pub pools: Vec<PoolChange>,
     /// Scraped processes that came or went; those of two recordings are not compared.
     pub processes: Vec<(String, Presence)>,
+    /// Routers of which a source reports other settings at B than at A, and which.
+    pub settings: Vec<(RouterRef, Vec<NumberChange>)>,
     /// Whether A and B are of two recordings: who is in one of them only neither came nor left.
     pub is_across: bool,
+}
+
+/// A number of a router that changed.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct NumberChange {
+    /// Dynamo's name.
+    pub name: &'static str,
+    /// Its value before; `None`: not reported.
+    pub before: Option<f64>,
+    /// Its value after.
+    pub after: Option<f64>,
+}
+
+impl fmt::Display for NumberChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value =
+            |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), |value| value.to_string());
+        write!(f, "{} {} → {}", self.name, value(self.before), value(self.after))
+    }
+}
+
+/// The numbers that differ.
+pub fn changed_numbers(before: &RouterNumbers, after: &RouterNumbers) -> Vec<NumberChange> {
+    let pairs = before.named().into_iter().zip(after.named());
+    let change = |((name, before), (_, after))| NumberChange { name, before, after };
+    pairs.map(change).filter(|change| change.before != change.after).collect()
 }
 
 impl Changes {
@@ -156,9 +186,22 @@ impl Changes {
             at: [a.at, b.at],
             pools: pools.filter(|pool| !pool.workers.is_empty()).collect(),
             processes,
+            settings: settings(a.cluster, b.cluster),
             is_across,
         }
     }
+}
+
+/// What changed in the settings that both report of one router. Across two recordings routers have other ids.
+fn settings(a: &Cluster, b: &Cluster) -> Vec<(RouterRef, Vec<NumberChange>)> {
+    let after = b.settings().iter();
+    let changed = after.filter_map(|after| {
+        let mut before = a.settings().iter();
+        let before = before.find(|before| before.source == after.source && before.of == after.of)?;
+        let changed = changed_numbers(&before.latest.numbers, &after.latest.numbers);
+        (!changed.is_empty()).then(|| (after.of.clone(), changed))
+    });
+    changed.collect()
 }
 
 /// Names of all pools, those of B first.

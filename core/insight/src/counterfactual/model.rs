@@ -125,7 +125,7 @@ impl Facts {
             let decision = &decided.decision;
             workers.insert(decision.worker);
             workers.extend(decision.candidates.iter().map(|candidate| candidate.worker));
-            recorded = recorded.or_else(|| RouterSettings::of_decision(decision));
+            recorded = recorded.or_else(|| cluster.settings_of_decision(decision));
             ttft.extend(clock.ttft_ms(decided));
             e2e.extend(e2e_ms(decided));
         }
@@ -172,6 +172,9 @@ impl Facts {
         };
         let recorded = self.recorded.unwrap_or_default();
         let weight_from = if self.recorded.is_some() { Provenance::Recorded } else { Provenance::Assumed };
+        // A decision does not have it; that it is not Dynamo's default was reported.
+        let is_reported = recorded.router_temperature != TEMPERATURE.default;
+        let temperature_from = if is_reported { Provenance::Recorded } else { Provenance::Assumed };
         let fact = |name: &str, (value, from): WithProvenance<f64>, unit: &str| Fact {
             name: name.to_owned(),
             value,
@@ -184,7 +187,7 @@ impl Facts {
             fact("KV capacity a worker", number(capacity), "blocks"),
             fact("block size", number(size), "tokens"),
             fact(recorded.prefill_factor_number().name, (recorded.prefill_factor(), weight_from), ""),
-            fact(TEMPERATURE.name, (recorded.router_temperature, Provenance::Assumed), ""),
+            fact(TEMPERATURE.name, (recorded.router_temperature, temperature_from), ""),
             fact("batch limit", (f64::from(settings.max_batch), Provenance::Assumed), "requests"),
             fact("token limit a step", (f64::from(settings.max_num_tokens), Provenance::Assumed), "tokens"),
             fact(

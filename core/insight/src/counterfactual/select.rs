@@ -3,7 +3,6 @@
 
 use radixscope_model::id::Millis;
 use radixscope_model::record::{Candidate, Completeness, DecisionSource};
-use radixscope_router::RouterSettings;
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 use radixscope_state::requests::EXPIRE_MS;
 
@@ -69,7 +68,7 @@ impl Sample {
             let at_ms = entry.decided_ms();
             about.from_ms = Some(about.from_ms.map_or(at_ms, |from| from.min(at_ms)));
             about.to_ms = about.to_ms.max(Some(at_ms));
-            if let Err(reason) = add(&mut builder, turn, entry, cluster.now_ms()) {
+            if let Err(reason) = add(&mut builder, turn, entry, cluster) {
                 builder.leave_out(reason);
             }
         }
@@ -77,14 +76,20 @@ impl Sample {
     }
 }
 
-fn add(builder: &mut SampleBuilder, turn: u64, entry: &DecisionEntry, now: Millis) -> Result<(), LeftOut> {
+fn add(
+    builder: &mut SampleBuilder,
+    turn: u64,
+    entry: &DecisionEntry,
+    cluster: &Cluster,
+) -> Result<(), LeftOut> {
+    let now = cluster.now_ms();
     let decision = &entry.decision;
     if !entry.is_by_cost() {
         return Err(LeftOut::NotByCost);
     }
     let recorded = RecordedDecision::of(entry)?;
     let chosen = recorded.chosen()? as u16;
-    let settings = RouterSettings::of_decision(decision).ok_or(LeftOut::WeightUnknown)?;
+    let settings = cluster.settings_of_decision(decision).ok_or(LeftOut::WeightUnknown)?;
     let is_running = recorded.is_running(now);
     let about = builder.about_mut();
     about.reconstructed += u64::from(decision.completeness == Completeness::Reconstructed);

@@ -62,7 +62,8 @@ pub fn not_judged(about: &About) -> Option<String> {
     (!all.is_empty()).then(|| format!("Left out: {}.", all.join(", ")))
 }
 
-/// What is known of the present setting, which a sweep marks: the weight is reported, the temperature only shows.
+/// What is known of the present setting, which a sweep marks: the weight is reported, and the temperature by some versions; else it
+/// only shows.
 pub fn present_setting(report: &SweepReport) -> Option<String> {
     let grid = report.grid.as_ref()?;
     let recorded = grid.recorded;
@@ -71,7 +72,14 @@ pub fn present_setting(report: &SweepReport) -> Option<String> {
     let at = grid.prefill_factors.iter().position(|&factor| factor == weight)?;
     let cold = grid.temperatures.iter().position(|&temperature| temperature == 0.0)?;
     let outcome = grid.outcome(at, cold)?;
-    Some(if outcome.certain_changes == 0 {
+    let temperature = recorded.router_temperature;
+    Some(if temperature > 0.0 {
+        format!(
+            "Present: {name} {weight}, router_temperature {temperature}. {} of {} decisions did not take the lowest cost.",
+            count(outcome.certain_changes),
+            count(outcome.decisions)
+        )
+    } else if outcome.certain_changes == 0 {
         format!("Present: {name} {weight}. Every decision took a lowest cost, as at temperature 0.")
     } else {
         format!(

@@ -15,11 +15,11 @@ mod tests;
 
 use crate::completeness;
 use radixscope_model::id::{Millis, PoolIx, TokensHash};
-use radixscope_model::record::Decision;
+use radixscope_model::record::{Decision, Role, SettingsSource};
 use radixscope_router::{
     Formula, Load, Overlap, RoutedRequest, RouterSettings, Scores, TieBreak, WorkerInput, example, score,
 };
-use radixscope_state::cluster::{Cluster, DecisionEntry, TierPaths};
+use radixscope_state::cluster::{Cluster, DecisionEntry, SourcedNumber, TierPaths};
 use radixscope_state::requests::{ActiveSequences, tree_size_blocks};
 use radixscope_state::tree::OverlapRule;
 
@@ -254,17 +254,41 @@ pub fn pool(cluster: &Cluster, question: &WhatIfRequest) -> PoolIx {
     held.or_else(requested).or_else(compared).or_else(latest).unwrap_or_else(|| cluster.default_pool())
 }
 
-/// Formula and weight of the latest decision in `pool` that has them, everything else as Dynamo's defaults are; the
-/// natural options to start from.
+/// What the router of `pool` runs with now: formula and weight of the latest decision that has them, and over it what sources report,
+/// everything else as Dynamo's defaults are; the natural options to start from.
 pub fn deployed(cluster: &Cluster, pool: PoolIx) -> Option<RouterSettings> {
     let of_pool = |decided: &&DecisionEntry| cluster.pool_of(decided.decision.worker) == Some(pool);
     let mut latest = cluster.decisions().newest_first().filter(of_pool);
-    latest.find_map(|decided| settings_of(cluster, &decided.decision))
+    let decided = latest.find_map(|decided| settings_of(cluster, &decided.decision));
+    let numbers = cluster.numbers_at(pool, cluster.now_ms()).into_iter().next().unwrap_or_default();
+    // What reports settings without a decision came with this formula.
+    let reported = || {
+        let is_reported =
+            SETTINGS_OF_E.iter().any(|&source| cluster.settings_of(pool, source).next().is_some());
+        let role = cluster.role(pool).map_or(Role::Aggregated, |(role, _)| role);
+        is_reported.then(|| RouterSettings::new(Formula::E).in_role(role))
+    };
+    decided.or_else(reported).map(|settings| settings.with_numbers(&numbers))
 }
+
+/// The numbers of [`deployed`], each with where it is known from.
+pub fn deployed_numbers(cluster: &Cluster, pool: PoolIx) -> Vec<SourcedNumber> {
+    let Some(settings) = deployed(cluster, pool) else { return Vec::new() };
+    let mut all = cluster.sourced_settings(pool, settings.formula);
+    let factor = settings.prefill_factor_number();
+    for of in all.iter_mut().filter(|of| of.number == factor && of.value != settings.prefill_factor()) {
+        // Recordings up to version 13 have the factor of the log in the decisions alone.
+        (of.value, of.source) = (settings.prefill_factor(), SettingsSource::Log);
+    }
+    all
+}
+
+/// Sources of settings that routers with formula E alone have.
+const SETTINGS_OF_E: [SettingsSource; 2] = [SettingsSource::PolicyEndpoint, SettingsSource::PolicyFile];
 
 /// The same of one decision, with what Dynamo sets for the role of its pool.
 pub fn settings_of(cluster: &Cluster, decision: &Decision) -> Option<RouterSettings> {
-    let settings = RouterSettings::of_decision(decision)?;
+    let settings = cluster.settings_of_decision(decision)?;
     let role = cluster.pool_of(decision.worker).and_then(|pool| cluster.role(pool));
     Some(role.map_or(settings, |(role, _)| settings.in_role(role)))
 }

@@ -12,6 +12,7 @@ mod joined;
 mod late;
 mod late_player;
 mod logged;
+mod policy;
 mod recent_window;
 mod replay;
 mod reuse;

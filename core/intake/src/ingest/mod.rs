@@ -25,6 +25,7 @@ mod observation;
 mod publishers;
 mod real_names;
 mod resume;
+mod router_policies;
 mod scrape;
 mod scrapes;
 mod tally;
@@ -67,6 +68,7 @@ pub(crate) use observation::{Published, RecordOut, RequestObservation, RequestSi
 use publishers::{Continuity, Lost, Publishers, SequencePosition, Stream};
 use real_names::RealNames;
 pub(crate) use resume::present;
+use router_policies::RouterPolicies;
 use scrapes::Scrapes;
 use tally::Tally;
 
@@ -95,6 +97,7 @@ pub(crate) struct Ingest {
     taken_ms: Millis,
     instances: Instances,
     discovered: Discovered,
+    router_policies: RouterPolicies,
     scrapes: Scrapes,
     attach: Attach,
     tallies: Vec<Tally>,
@@ -337,6 +340,9 @@ impl Ingest {
             Payload::Scrape { process, text } => self.scrape(&context(), process, text, out),
             Payload::Unreadable { error, .. } => Err((**error).clone().into()),
             Payload::Health { frontend, response } => Ok(self.health(&context(), frontend, response, out)?),
+            Payload::RouterPolicy { frontend, response } => {
+                Ok(self.router_policy(&context(), frontend, response, out)?)
+            }
         }
     }
 
@@ -393,6 +399,7 @@ impl Ingest {
             | Topic::Log
             | Topic::Metrics
             | Topic::Health
+            | Topic::RouterPolicy
             | Topic::Other => Ok(()),
         }
     }

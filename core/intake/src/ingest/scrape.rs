@@ -158,6 +158,6 @@ fn workers_of(scraped: &prometheus::Scraped) -> Option<(Health, ListKind)> {
     (!ids.is_empty()).then(|| (list(&mut ids.into_iter()), ListKind::Registered))
 }
 
-fn shortened(name: &str) -> &str {
+pub(super) fn shortened(name: &str) -> &str {
     name.char_indices().nth(MAX_NAME_CHARS).map_or(name, |(end, _)| &name[..end])
 }

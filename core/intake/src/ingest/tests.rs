@@ -934,3 +934,72 @@ fn more_breaks_than_are_kept_apart_are_one_of_all() {
     (0..20_000).for_each(|publisher| missing.broke_of(Topic::KvEvents, publisher, at));
     assert!(missing.of_publishers.len() < 20_000 && !missing.breaks.is_empty());
 }
+
+fn router_policy(routers: &[(&str, f64)]) -> String {
+    let router = |&(id, scale): &(&str, f64)| {
+        json!({"router_id": id, "model": "m", "namespace": "dynamo", "component": "backend", "endpoint": "generate",
+            "worker_type": "aggregated",
+            "configuration": {"revision": 0, "parameters": {"prefill_load_scale": scale, "router_temperature": 0.0}}})
+    };
+    json!({"routers": routers.iter().map(router).collect::<Vec<_>>()}).to_string()
+}
+
+#[test]
+fn what_routers_run_with_is_recorded_when_it_is_news() {
+    let mut observer = Observer::new();
+    let read = |observer: &mut Observer, after_ms: u64, frontend: &str, routers: &[(&str, f64)]| {
+        observer.now += after_ms;
+        let before = observer.cluster.settings().to_vec();
+        let response = router_policy(routers).into();
+        observer.handle(Payload::RouterPolicy { frontend: frontend.into(), response });
+        before != observer.cluster.settings()
+    };
+    let begin = Millis(observer.now);
+    assert!(read(&mut observer, 0, "a", &[("1", 1.0)]));
+    assert!(read(&mut observer, 0, "b", &[("9", 1.0)]), "another frontend has its own");
+    for _ in 0..3 {
+        assert!(!read(&mut observer, 5_000, "a", &[("1", 1.0)]));
+    }
+    assert!(read(&mut observer, 5_000, "a", &[("1", 2.0)]));
+    let state = &observer.cluster.settings()[0];
+    assert_eq!((state.of.router.as_str(), state.of.role), ("1", Some(Role::Aggregated)));
+    assert_eq!(
+        state.earlier.iter().map(|step| (step.after_ms, step.by_ms)).collect::<Vec<_>>(),
+        [(None, begin)]
+    );
+    assert_eq!(state.latest.numbers.prefill_load_scale, Some(2.0));
+    let since = |ms| Millis(begin.0 + ms);
+    assert_eq!((state.latest.after_ms, state.latest.by_ms), (Some(since(15_000)), since(20_000)));
+    // It starts again, with another id; the other frontend is not concerned.
+    assert!(read(&mut observer, 5_000, "a", &[("2", 1.0)]));
+    let all: Vec<_> =
+        observer.cluster.settings().iter().map(|of| (of.of.router.as_str(), of.left_ms)).collect();
+    assert_eq!(all, [("1", Some(since(25_000))), ("9", None), ("2", None)]);
+    assert!(!read(&mut observer, 5_000, "a", &[("2", 1.0)]), "it left once only");
+}
+
+#[test]
+fn a_router_policy_that_is_not_understood_says_nothing_of_routers() {
+    let mut observer = Observer::new();
+    let whole = router_policy(&[("1", 1.0), ("2", 1.0)]);
+    let handle = |observer: &mut Observer, response: &str| {
+        let response = Bytes::copy_from_slice(response.as_bytes());
+        observer.handle(Payload::RouterPolicy { frontend: "a".into(), response });
+    };
+    handle(&mut observer, &whole);
+    handle(&mut observer, &whole[..whole.len() - 2]);
+    let left: Vec<_> = observer.cluster.settings().iter().map(|state| state.left_ms).collect();
+    assert_eq!(left, [None, None]);
+    let [rejected] = &observer.source().rejected[..] else { panic!("one: {:?}", observer.source().rejected) };
+    assert_eq!((rejected.topic, rejected.count), (Topic::RouterPolicy, 1));
+    // Of many routers and long names only so much is kept.
+    let long = "x".repeat(4_096);
+    for n in 0..20 {
+        let ids: Vec<String> = (0..64).map(|router| format!("{n} {router} {long}")).collect();
+        let routers: Vec<(&str, f64)> = ids.iter().map(|id| (id.as_str(), 1.0)).collect();
+        handle(&mut observer, &router_policy(&routers));
+    }
+    let settings = observer.cluster.settings();
+    assert!(settings.len() <= radixscope_state::cluster::MAX_SETTINGS);
+    assert!(settings.iter().all(|state| state.of.router.chars().count() <= 128));
+}

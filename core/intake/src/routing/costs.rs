@@ -114,10 +114,13 @@ impl Costs {
         self.looked = (Micros::default(), Millis(0));
     }
 
-    /// Other workers could have been chosen than it seemed: all that still have their prompts are computed once more.
-    pub(super) fn reopen(&mut self, book: &RequestBook) {
+    /// Other workers could have been chosen than it seemed, or the router ran with other settings: all choices since a time that
+    /// still have their prompts are computed once more.
+    pub(super) fn reopen(&mut self, book: &RequestBook, since: Micros) {
         for part in book.with_prompts() {
-            let Some(report) = &part.computed_from else { continue };
+            let Some(report) = part.computed_from.as_ref().filter(|report| report.at >= since) else {
+                continue;
+            };
             self.open.insert(part.id, Open::new(part.prompt_ms(), report.at, true));
         }
         self.looked = (Micros::default(), Millis(0));

@@ -11,16 +11,17 @@ use super::book::{
     LoggedInput, LowerBlocks, OtherMode, PromptHashes, ReportTime, Routed, Session, credit,
 };
 use super::unidentified::Log;
-use super::{Micros, Prompt, Routing, micros, role_sign};
+use super::{Micros, Prompt, Routing, micros, role_sign, settings};
 use crate::ingest::{FRESH_MS, RequestObservation};
 use radixscope_dynamo::log_line::{
     self, LogEvent, LogRecord, RequestDone, RequestIds, RoutingInput, Selected, Terms,
 };
 use radixscope_model::id::{DecisionId, Millis, PoolIx, SourceIx, WorkerId, WorkerIx};
 use radixscope_model::record::{
-    Candidate, DecisionSource, Ended, Outcome, Progress, Record, Role, RoleEvidence,
+    Candidate, DecisionSource, Ended, Outcome, Progress, Record, ReportedSettings, Role, RoleEvidence,
+    RouterNumbers, RouterRef, SettingsSource,
 };
-use radixscope_router::Formula;
+use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::Cluster;
 
 /// Logs whose lines are kept apart.
@@ -41,11 +42,18 @@ const ROUNDING_MS: u64 = 2;
 /// What was read and not used up yet.
 #[derive(Default)]
 pub(super) struct Lines {
-    logs: Vec<(SourceIx, Box<str>, VecDeque<Open>)>,
+    logs: Vec<OpenLog>,
     /// Oldest first. The choice follows within a millisecond, so that it is found near the end.
     inputs: VecDeque<(Box<str>, Input)>,
-    /// Factor of the prefill term in the latest line that contains one, by pool.
-    weights: BTreeMap<PoolIx, f64>,
+}
+
+/// A log, with what of it waits for later lines.
+struct OpenLog {
+    source: SourceIx,
+    name: Box<str>,
+    open: VecDeque<Open>,
+    /// Factor of the prefill term in its latest line that contains one, by pool, and the time of that line.
+    factors: BTreeMap<PoolIx, (RouterNumbers, Millis)>,
 }
 
 /// The line of a choice, with the lines that were written before it and belong to it.
@@ -57,9 +65,11 @@ pub(super) struct ReadChoice<'a> {
 
 impl ReadChoice<'_> {
     /// Blocks that the chosen worker held, where lines of the choice contain them.
-    fn overlap_blocks(&self, worker: WorkerIx) -> Option<u64> {
+    fn overlap_blocks(&self, worker: WorkerIx, cluster: &Cluster) -> Option<u64> {
         let chosen = || self.open.candidates.iter().find(|candidate| candidate.worker == worker);
-        cached_on_device(&self.selected).or_else(|| chosen().map(|candidate| candidate.overlap_blocks.into()))
+        let settings = settings(cluster, Formula::E, worker, self.time.at_ms);
+        cached_on_device(&self.selected, &settings)
+            .or_else(|| chosen().map(|candidate| candidate.overlap_blocks.into()))
     }
 }
 
@@ -81,27 +91,23 @@ struct Input {
 }
 
 impl Lines {
-    /// Factor of the prefill term in the latest line that contains one, of this pool.
-    pub(super) fn weight(&self, pool: PoolIx) -> Option<f64> {
-        self.weights.get(&pool).copied()
-    }
-
-    fn log(&mut self, (source, name): Log<'_>) -> Option<&mut VecDeque<Open>> {
-        let known = self.logs.iter().position(|(of, known, _)| *of == source && **known == *name);
+    fn log(&mut self, (source, name): Log<'_>) -> Option<&mut OpenLog> {
+        let known = self.logs.iter().position(|log| log.source == source && *log.name == *name);
         let at = match known {
             Some(at) => at,
             None if self.logs.len() == MAX_LOGS => return None,
             None => {
-                self.logs.push((source, name.into(), VecDeque::new()));
+                let (open, factors) = (VecDeque::new(), BTreeMap::new());
+                self.logs.push(OpenLog { source, name: name.into(), open, factors });
                 self.logs.len() - 1
             }
         };
-        self.logs.get_mut(at).map(|(.., log)| log)
+        self.logs.get_mut(at)
     }
 
     /// What was written of the choice that lines of this id belong to.
     fn open(&mut self, log: Log<'_>, id: Option<&str>) -> Option<&mut Open> {
-        let log = self.log(log)?;
+        let log = &mut self.log(log)?.open;
         let known = log.iter().rposition(|open| open.of.as_deref() == id);
         let at = known.unwrap_or_else(|| {
             let candidates =
@@ -116,21 +122,20 @@ impl Lines {
     }
 
     fn take_open(&mut self, log: Log<'_>, id: Option<&str>) -> Open {
-        let found = self.log(log).and_then(|log| {
+        let found = self.log(log).and_then(|OpenLog { open: log, .. }| {
             let at = log.iter().rposition(|open| open.of.as_deref() == id)?;
             log.remove(at)
         });
         found.unwrap_or_default()
     }
 
-    fn formula(&mut self, log: Log<'_>, (worker, pool): (WorkerIx, PoolIx), line: &log_line::Formula<'_>) {
+    /// Takes a line with one candidate of a choice.
+    fn formula(&mut self, log: Log<'_>, worker: WorkerIx, line: &log_line::Formula<'_>) {
         let (formula, factor, prefill_blocks, decode_blocks) = match line.terms {
             Terms::Weighted { weight, prefill_blocks, decode_blocks } => {
-                self.weights.insert(pool, weight.value);
                 (Formula::A, weight.value, prefill_blocks.value, decode_blocks.value)
             }
             Terms::Scaled { scale, adjusted_prefill_blocks, decode_blocks, overlap_credit_decay, .. } => {
-                self.weights.insert(pool, scale.value);
                 // 1.3 began to print the decay; C and D cost the same but for options that these lines name.
                 let formula = if overlap_credit_decay.is_some() { Formula::D } else { Formula::B };
                 (formula, scale.value, adjusted_prefill_blocks.value, decode_blocks.value)
@@ -155,6 +160,40 @@ impl Lines {
             // Without overlap the router counts a tree of 0 blocks; of the others only the chosen one's is logged.
             tree_size: (overlap_blocks == 0 && formula == Formula::A).then_some(0),
         });
+    }
+
+    /// The factor of the prefill term in a line, if the log had another one for this pool until then.
+    fn factor(
+        &mut self,
+        log: Log<'_>,
+        (pool, cluster): (PoolIx, &Cluster),
+        at: Millis,
+        line: &log_line::Formula<'_>,
+    ) -> Option<Record<'static>> {
+        let numbers = match line.terms {
+            Terms::Weighted { weight, .. } => {
+                RouterNumbers { overlap_score_weight: Some(weight.value), ..RouterNumbers::default() }
+            }
+            Terms::Scaled { scale, .. } => {
+                RouterNumbers { prefill_load_scale: Some(scale.value), ..RouterNumbers::default() }
+            }
+            Terms::Decode { .. } => return None,
+        };
+        let before = self.log(log)?.factors.insert(pool, (numbers, at));
+        if before.is_some_and(|(before, _)| before == numbers) {
+            return None;
+        }
+        let of = cluster.pool(pool);
+        let of = RouterRef {
+            reporter: log.1.to_owned(),
+            namespace: of.map(|of| of.namespace.clone()).unwrap_or_default(),
+            component: of.map(|of| of.component.clone()).unwrap_or_default(),
+            ..RouterRef::default()
+        };
+        let after_ms = before.map(|(_, last)| last);
+        let (source, numbers) = (SettingsSource::Log, Some(numbers));
+        let news = ReportedSettings { source, of, revision: None, numbers, after_ms, by_ms: at };
+        Some(Record::Settings(Box::new(news)))
     }
 
     fn input(&mut self, request_id: &str, input: Input) {
@@ -196,8 +235,10 @@ impl Routing {
         }
         match (&line.event, worker) {
             (LogEvent::Formula(formula), Some(worker)) => {
-                self.lines.formula(log, (worker, cluster.pool_of(worker).unwrap_or_default()), formula);
-                Vec::new()
+                self.lines.formula(log, worker, formula);
+                let pool = cluster.pool_of(worker).unwrap_or_default();
+                let news = self.lines.factor(log, (pool, cluster), time.at_ms, formula);
+                news.into_iter().collect()
             }
             (LogEvent::Tie(tie), _) => {
                 if let Some(open) = self.lines.open(log, tie.ids.key()) {
@@ -354,7 +395,7 @@ impl Routing {
     ) -> Option<Record<'static>> {
         let worker = key.worker;
         let fits = |choice: &ReadChoice<'_>| {
-            let held = choice.overlap_blocks(worker);
+            let held = choice.overlap_blocks(worker, cluster);
             held.is_none() || key.overlap_blocks.is_none() || held == key.overlap_blocks
         };
         ids.key()?;
@@ -403,7 +444,7 @@ impl Routing {
             candidate.tree_size = selected.tree_size_blocks.or(candidate.tree_size);
             u64::from(candidate.overlap_blocks)
         });
-        let cached_blocks = cached_on_device(selected);
+        let cached_blocks = cached_on_device(selected, &settings(cluster, Formula::E, worker, time.at_ms));
         let RequestIds { router, http } = &selected.ids;
         let in_span = http.as_deref().and_then(|http_id| self.book.request_in(http_id));
         let input = router.as_deref().or(in_span).and_then(|id| self.lines.take_input(id));
@@ -614,8 +655,8 @@ fn chosen_by(selected: &Selected<'_>) -> ChosenBy {
 }
 
 /// Blocks of the prompt that the chosen worker held on its device: what counted as cached, less what the lower tiers earned.
-fn cached_on_device(selected: &Selected<'_>) -> Option<u64> {
-    let credit = credit(lower_blocks(selected).unwrap_or_default());
+fn cached_on_device(selected: &Selected<'_>, settings: &RouterSettings) -> Option<u64> {
+    let credit = credit(lower_blocks(selected).unwrap_or_default(), settings);
     Some((selected.cached_blocks?.value - credit).max(0.0) as u64)
 }
 

@@ -35,6 +35,8 @@
 //!
 //! What decided is a fact like others: `resolve` names it where reports show it, with what `sessions` knows of bindings. `tracking`
 //! recognises routers whose messages name prompts by keyed hashes.
+//! What the router ran with at that time is asked of the state (`Cluster::settings_at`). Where several settings are possible, each is
+//! tried, and settings that become known later are tried on the decisions that they may have applied to.
 //!
 //! Messages without a time (all of 0.8, KV events over JetStream in 0.9) are taken to be as late as the last message that had one.
 //!
@@ -67,7 +69,8 @@ use radixscope_dynamo::trace::RequestTrace;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{
-    Decision, DecisionSource, Entry, NotReconstructed, Progress, Record, Role, RoleEvidence,
+    Decision, DecisionSource, Entry, NotReconstructed, Progress, Record, ReportedSettings, Role,
+    RoleEvidence, SettingsSource,
 };
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
@@ -117,6 +120,10 @@ pub struct Routing {
     delay_ms: u64,
     /// Whether a worker turned out to be in another pool since the last look.
     has_moved: bool,
+    /// From when on choices may have been made with settings that were reported since the last look.
+    settings_since: Option<Millis>,
+    /// Whether settings are read from a frontend, a while after they changed.
+    reads_settings: bool,
     /// The latest time of a decision of which costs were computed.
     weighed_until: Millis,
     /// Whether a line since the last look said of a time before that who the candidates were.
@@ -165,6 +172,12 @@ impl Routing {
         self.release_unidentified(observed.at_ms, cluster, &mut records);
         self.resolve_costs(observed.at_ms, cluster);
         records.append(&mut self.publish(observed.at_ms, cluster));
+        // They are part of the state only when the next message is observed.
+        for record in &records {
+            if let Record::Settings(news) = record {
+                self.observe_settings(news);
+            }
+        }
         records
     }
 
@@ -175,6 +188,9 @@ impl Routing {
         // A worker that a log named first is in a pool without a name, until a message names it.
         self.has_moved |=
             matches!(&entry.record, Record::Worker(identity) if cluster.worker(identity.worker).is_some());
+        if let Record::Settings(news) = &entry.record {
+            self.observe_settings(news);
+        }
         let published_ms = by.at_ms.filter(|at| is_plausible(*at, entry.at_ms));
         let at_ms = published_ms.unwrap_or(Millis(entry.at_ms.0.saturating_sub(self.delay_ms)));
         if let Record::Stored { worker, .. } | Record::Removed { worker, .. } = entry.record {
@@ -195,37 +211,57 @@ impl Routing {
         self.has_relisted |= written_ms <= self.weighed_until;
     }
 
+    /// Settings were reported: they may have applied since the report before.
+    fn observe_settings(&mut self, news: &ReportedSettings) {
+        self.reads_settings |= news.source == SettingsSource::PolicyEndpoint;
+        let since = news.after_ms.unwrap_or_default();
+        self.settings_since = Some(self.settings_since.map_or(since, |known| known.min(since)));
+    }
+
     /// Gives what became known of decisions by the records that passed until `at_ms`.
     pub(crate) fn resolve_due(&mut self, at_ms: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
-        if !self.costs.is_open() && !self.has_moved {
+        if !self.costs.is_open() && !self.has_moved && self.settings_since.is_none() {
             return Vec::new();
         }
         self.resolve_costs(at_ms, cluster);
         self.publish(at_ms, cluster)
     }
 
+    /// Settings that applied to choices already made became known: those are computed once more. What was computed with other
+    /// settings and cannot be again, because its prompt is gone, does not stand unless the router reported that very cost.
+    fn reopen_of_settings(&mut self, cluster: &Cluster) {
+        let Some(since) = self.settings_since.take() else { return };
+        self.book.change_where(|part| book::decided_ms(&part.slots).is_none_or(|at| at >= since));
+        self.costs.reopen(&self.book, Micros::of(since));
+        let is_doubtful = |part: &RequestPart| {
+            let (Some(report), None) = (&part.computed_from, &part.prompt) else { return false };
+            let reconstruction = part.slots.reconstruction.as_ref();
+            let Some(Ok(computed)) = reconstruction.map(|of| &of.outcome) else { return false };
+            let at = report.at.millis();
+            let differs = |of: &RouterSettings| of.prefill_factor() != computed.prefill_factor;
+            let possible = cluster.settings_at(part.pool, computed.formula, at);
+            report.logit.is_none() && at >= since && (possible.len() > 1 || possible.iter().any(differs))
+        };
+        for id in self.book.ids_where(is_doubtful) {
+            if let Some(of) = self.book.change(id).and_then(|part| part.slots.reconstruction.as_mut()) {
+                of.outcome = Err(NotReconstructed::Cost);
+            }
+        }
+    }
+
     fn resolve_costs(&mut self, at_ms: Millis, cluster: &Cluster) {
         if std::mem::take(&mut self.has_moved) {
             self.book.move_parts(|worker| cluster.pool_of(worker));
-            self.costs.reopen(&self.book);
+            self.costs.reopen(&self.book, Micros::default());
             self.pair_all(cluster);
         }
         if std::mem::take(&mut self.has_relisted) {
-            self.costs.reopen(&self.book);
+            self.costs.reopen(&self.book, Micros::default());
         }
         let formula = if self.own_ids { Formula::B } else { Formula::E };
+        self.reopen_of_settings(cluster);
         let Self {
-            book,
-            costs,
-            reconstructor,
-            active,
-            changes,
-            departures,
-            counted,
-            lines,
-            sessions,
-            tracking,
-            ..
+            book, costs, reconstructor, active, changes, departures, counted, sessions, tracking, ..
         } = self;
         let weighed_until = &mut self.weighed_until;
         let mut keyed: Vec<PoolIx> = Vec::new();
@@ -233,21 +269,21 @@ impl Routing {
         costs.resolve_due(at_ms, book, |book, id, is_final| {
             let part = book.part(id)?;
             let prompt = part.prompt.as_ref()?;
-            let context = context(book, part, (lines, sessions), cluster);
+            let context = context(book, part, sessions, cluster);
             let decision = book::resolve(&part.slots, &context);
             let are_keyed = tracking.are_keyed(part.pool);
             let report = costs::report(&part.slots, prompt, &decision, (context.ignores_cache, are_keyed))?;
             let formula = report.formula.unwrap_or(formula);
-            let settings = settings(cluster, lines, formula, part.worker);
+            let decided_ms = report.at.millis();
+            *weighed_until = decided_ms.max(*weighed_until);
+            let possible = cluster.settings_at(part.pool, formula, decided_ms);
             let choice = WeighedChoice {
                 report: &report,
                 prompt: prompt.prompt(),
                 tracked: part.tracked.as_deref(),
-                settings,
+                settings: possible.first().copied().unwrap_or_else(|| RouterSettings::new(formula)),
             };
-            let decided_ms = report.at.millis();
-            *weighed_until = decided_ms.max(*weighed_until);
-            let outcome = reconstructor.weigh(ground, &choice, |worker| {
+            let outcome = reconstructor.weigh(ground, &choice, &possible, |worker| {
                 departures.had_left(worker, decided_ms, cluster)
                     || departures.is_out(worker, decided_ms, cluster)
             });
@@ -302,7 +338,7 @@ impl Routing {
         for id in self.book.take_changed() {
             let Some(part) = self.book.part(id) else { continue };
             self.pools.entry(part.pool).or_insert_with(|| facts_of(part.pool, cluster));
-            let context = context(&self.book, part, (&self.lines, &self.sessions), cluster);
+            let context = context(&self.book, part, &self.sessions, cluster);
             let (slots, ignores_cache) = (&part.slots, context.ignores_cache);
             let (decision, progress) = (book::resolve(slots, &context), book::progress(slots, &context));
             let is_unsized = decision.isl_blocks.is_none()
@@ -424,7 +460,8 @@ impl Routing {
         records.append(&mut self.publish(at_ms, cluster));
         records.append(&mut self.departures.flush(now_ms, cluster));
         self.in_flight.flush(at_ms, |worker| self.departures.has_left(worker, cluster), &mut records);
-        let ends = self.book.expire(at_ms, Micros::of(now_ms), |id| self.costs.waits(id));
+        let linger_ms = if self.reads_settings { book::LINGER_FOR_SETTINGS_MS } else { book::LINGER_MS };
+        let ends = self.book.expire(at_ms, Micros::of(now_ms), linger_ms, |id| self.costs.waits(id));
         let counted = ends.into_iter().filter(|end| !end.is_query);
         records.extend(counted.map(|end| Record::Request(Box::new(end.ended))));
         records
@@ -525,7 +562,9 @@ impl Routing {
                 self.held(request.initial_effective_prefill_tokens, chain, worker, cluster)
             }),
         };
-        let length = Length::of_message(&slot, cluster.block_size(worker).map(|size| size.value));
+        let block_size = cluster.block_size(worker).map(|size| size.value);
+        let settings = settings(cluster, Formula::E, worker, time.at.millis());
+        let length = Length::of_message(&slot, block_size, &settings);
         let key = CorrelationKey {
             source: DecisionSource::ActiveSequences,
             time,
@@ -584,7 +623,7 @@ impl Routing {
         // Routers that are not to expect that blocks are used again, as decode routers are not, name them at random.
         let path = self.reconstructor.path_end(cluster, worker, Prompt::Chain(&chain));
         if let (Some(_), Some(part)) = (path, self.book.part(prefill)) {
-            let context = context(&self.book, part, (&self.lines, &self.sessions), cluster);
+            let context = context(&self.book, part, &self.sessions, cluster);
             let isl_tokens = Length::of(&part.slots, &context).isl_tokens;
             self.arrivals.push(prefill, received_ms, isl_tokens, &chain);
         }
@@ -724,13 +763,14 @@ fn time_of(observed: &RequestObservation<'_>) -> ReportTime {
 fn context<'a>(
     book: &'a RequestBook,
     part: &'a RequestPart,
-    (lines, sessions): (&Lines, &'a Sessions),
+    sessions: &'a Sessions,
     cluster: &'a Cluster,
 ) -> PartContext<'a> {
     let (request_id, completed) = book.request_of(part.id);
     let siblings = book.siblings(part.id);
     let responding = completed.and_then(|_| responding(siblings, cluster));
     let known = cluster.decisions().get(part.id);
+    let decided_ms = book::decided_ms(&part.slots).unwrap_or(cluster.now_ms());
     PartContext {
         id: part.id,
         worker: part.worker,
@@ -742,7 +782,7 @@ fn context<'a>(
         block_size_tokens: cluster.block_size(part.worker).map(|size| size.value),
         ignores_cache: is_decode(part.pool, cluster),
         has_tiers: cluster.has_tiers(part.pool),
-        prefill_factor: settings(cluster, lines, Formula::E, part.worker).prefill_factor(),
+        settings: settings(cluster, Formula::E, part.worker, decided_ms),
         in_state: known.map_or(&[][..], |known| known.decision.candidates.as_slice()),
         session: book
             .session_of(part.id)
@@ -797,16 +837,11 @@ fn role_sign(
     (!pool.says(evidence, role)).then_some(Record::Role { worker, role, evidence })
 }
 
-/// What the router of the pool of `worker` runs with, as far as its log contains the factor of the prefill term.
-fn settings(cluster: &Cluster, lines: &Lines, formula: Formula, worker: WorkerIx) -> RouterSettings {
+/// What the router of the pool of `worker` most likely ran with at a time.
+fn settings(cluster: &Cluster, formula: Formula, worker: WorkerIx, at: Millis) -> RouterSettings {
     let pool = cluster.pool_of(worker).unwrap_or_default();
-    let role = cluster.role(pool).map_or(Role::Aggregated, |(role, _)| role);
-    // A decode router of formula A weighs the prompt by 0 where one from B on leaves it out.
-    let is_unweighed = role == Role::Decode && formula == Formula::A;
-    let factor = lines.weight(pool).unwrap_or(if is_unweighed { 0.0 } else { 1.0 });
-    let mut settings = RouterSettings::new(formula);
-    settings.set_prefill_factor(factor);
-    settings.in_role(role)
+    // At least one is possible.
+    cluster.settings_at(pool, formula, at).into_iter().next().unwrap_or(RouterSettings::new(formula))
 }
 
 /// A clock that is ahead of ours by more than clocks are says nothing of the present.

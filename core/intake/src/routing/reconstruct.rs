@@ -174,11 +174,38 @@ impl Reconstructor {
 
     /// Weighs all workers that the router could have chosen: those of the chosen one's component that are not known to
     /// be gone.
+    ///
+    /// Of several `possible` settings those count with which it agrees with everything that the router reported. If the costs
+    /// still depend on which they were, none are known.
     pub(super) fn weigh(
         &mut self,
         ground: Ground<'_>,
         choice: &WeighedChoice<'_>,
+        possible: &[RouterSettings],
         departed: impl Fn(WorkerIx) -> bool,
+    ) -> Result<Found, NotReconstructed> {
+        let mut all = possible
+            .iter()
+            .map(|&settings| self.weigh_with(ground, &WeighedChoice { settings, ..*choice }, &departed));
+        let mut best = all.next().unwrap_or(Err(NotReconstructed::Cost));
+        for other in all {
+            best = match (best, other) {
+                (Ok(one), Ok(other)) if one.candidates != other.candidates => {
+                    return Err(NotReconstructed::Cost);
+                }
+                (Ok(found), _) | (Err(_), Ok(found)) => Ok(found),
+                (Err(missing), Err(_)) => Err(missing),
+            };
+        }
+        best
+    }
+
+    /// The same with the settings of `choice`.
+    fn weigh_with(
+        &mut self,
+        ground: Ground<'_>,
+        choice: &WeighedChoice<'_>,
+        departed: &impl Fn(WorkerIx) -> bool,
     ) -> Result<Found, NotReconstructed> {
         self.is_loaded = false;
         self.depth = None;
@@ -367,10 +394,10 @@ impl Reconstructor {
                 }
                 is_uncertain |= !is_sure;
                 let candidates = weighed(choice, request, &self.workers, &self.inputs);
-                // Routers choose the cheapest worker unless they are configured otherwise, so that an input differs where
-                // another one is. A choice that something else decided needs no such agreement.
-                let agrees = !choice.report.is_by_cost || is_cheapest(&candidates, choice.report.worker);
-                if is_sure && agrees {
+                // Routers choose the cheapest worker unless they are known to draw, so that an input differs where another one is. A
+                // choice that something else decided needs no such agreement.
+                let is_free = !choice.report.is_by_cost || choice.settings.router_temperature > 0.0;
+                if is_sure && (is_free || is_cheapest(&candidates, choice.report.worker)) {
                     let pool = cluster.pool_of(choice.report.worker).unwrap_or_default();
                     let path = self.past.end(cluster, pool, depth);
                     return Ok(Found {

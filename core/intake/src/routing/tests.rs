@@ -2,7 +2,10 @@
 
 use super::*;
 use radixscope_model::id::{BlockHash, PoolIx, Seq, SourceIx, TokensHash, Worker};
-use radixscope_model::record::{Block, Completeness, Entry, NotReconstructed, PathEnd, SourceKind, Tier};
+use radixscope_model::record::{
+    Block, Completeness, Entry, NotReconstructed, PathEnd, ReportedSettings, RouterNumbers, RouterRef,
+    SettingsSource, SourceKind, Tier,
+};
 use radixscope_router::hash::chain;
 use radixscope_state::cluster::Cluster;
 
@@ -560,4 +563,109 @@ fn the_path_of_a_prompt_is_known_also_where_the_router_reported_all_costs_itself
     assert_eq!(decision.completeness, Completeness::AllCandidates);
     assert_eq!((decision.isl_tokens, decision.path.map(|end| end.blocks)), (Some(122), Some(7)));
     assert_eq!((decision.dispatched, scenario.cluster.tree(PoolIx(0)).requests(0)), (Some(true), 1));
+}
+
+impl Scenario {
+    /// A frontend reports the scale of its router's prefill term, and that it draws.
+    fn settings(&mut self, (after_ms, by_ms): (Option<u64>, u64), scale: f64, temperature: f64) {
+        let numbers = RouterNumbers {
+            prefill_load_scale: Some(scale),
+            router_temperature: Some(temperature),
+            ..RouterNumbers::default()
+        };
+        let of = RouterRef {
+            reporter: "fe".into(),
+            router: "r".into(),
+            namespace: "dynamo".into(),
+            component: "backend".into(),
+            ..RouterRef::default()
+        };
+        let record = Record::Settings(Box::new(ReportedSettings {
+            source: SettingsSource::PolicyEndpoint,
+            of,
+            revision: None,
+            numbers: Some(numbers),
+            after_ms: after_ms.map(Millis),
+            by_ms: Millis(by_ms),
+        }));
+        self.at = self.at.max(by_ms);
+        let entry = Entry { at_ms: Millis(self.at), record };
+        self.routing.observe_record(&entry, Published::default(), &self.cluster);
+        self.fold(entry.record);
+        let later = Millis(self.at + 500);
+        for record in self.routing.flush(later, later, &self.cluster) {
+            self.fold(record);
+        }
+    }
+
+    fn outcome(&self, request: &str) -> (Vec<f64>, Option<NotReconstructed>) {
+        let mut all = self.cluster.decisions().newest_first();
+        let found = all.find(|of| of.decision.request_id.as_deref() == Some(request)).expect("decided");
+        let costs = found.decision.candidates.iter().map(|candidate| candidate.cost).collect();
+        (costs, found.decision.not_reconstructed)
+    }
+}
+
+const AT_1: [f64; 2] = [7.625, 14.625];
+const AT_2: [f64; 2] = [8.25, 22.25];
+
+#[test]
+fn a_change_of_settings_counts_for_decisions_after_it_and_none_before() {
+    let mut scenario = Scenario::new();
+    scenario.card();
+    scenario.settings((None, AT), 1.0, 0.0);
+    for (request, at) in [("before", AT + 500), ("between", AT + 3_000)] {
+        scenario.at = at;
+        scenario.step(request, 0, new(7, 10));
+        scenario.at += 100;
+        scenario.step(request, 0, SequenceChange::Freed);
+        assert_eq!(scenario.outcome(request), (AT_1.to_vec(), None), "{request}");
+    }
+    // Read at 1 s and at 6 s.
+    scenario.settings((Some(AT + 1_000), AT + 6_000), 2.0, 0.0);
+    scenario.at = AT + 7_000;
+    scenario.step("after", 0, new(7, 10));
+    assert_eq!(scenario.outcome("before"), (AT_1.to_vec(), None));
+    assert_eq!(
+        scenario.outcome("between"),
+        (vec![], Some(NotReconstructed::Cost)),
+        "either may have applied"
+    );
+    assert_eq!(scenario.outcome("after"), (AT_2.to_vec(), None));
+    let factor = |request: &str| {
+        let mut all = scenario.cluster.decisions().newest_first();
+        let found = all.find(|of| of.decision.request_id.as_deref() == Some(request)).expect("decided");
+        found.decision.prefill_factor
+    };
+    assert_eq!([factor("before"), factor("between"), factor("after")], [Some(1.0), None, Some(2.0)]);
+}
+
+#[test]
+fn a_reported_cost_tells_which_settings_applied() {
+    for (logit, costs) in [("7.625", AT_1), ("8.25", AT_2)] {
+        let mut scenario = Scenario::new();
+        // As the line's time.
+        let decided = 1_795_198_014_428;
+        scenario.at = decided - 2_000;
+        scenario.card();
+        scenario.settings((None, decided - 2_000), 1.0, 0.0);
+        scenario.at = decided;
+        scenario.log(&chosen("a").replace("4.625", logit));
+        scenario.step("a", 0, new(7, 10));
+        scenario.settings((Some(decided - 1_000), decided + 2_000), 2.0, 0.0);
+        assert_eq!(scenario.outcome("a"), (costs.to_vec(), None), "{logit}");
+    }
+}
+
+#[test]
+fn a_router_that_draws_need_not_choose_the_lowest_cost() {
+    for (temperature, outcome) in
+        [(0.5, (AT_1.to_vec(), None)), (0.0, (vec![], Some(NotReconstructed::Cost)))]
+    {
+        let mut scenario = Scenario::new();
+        scenario.card();
+        scenario.settings((None, AT), 1.0, temperature);
+        scenario.step("a", 1, new(7, 122));
+        assert_eq!(scenario.outcome("a"), outcome, "{temperature}");
+    }
 }

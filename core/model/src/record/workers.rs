@@ -47,7 +47,8 @@ macro_rules! subject {
             | Record::Checked(_)
             | Record::Gaps { .. }
             | Record::Rejected { .. }
-            | Record::Reuse(_) => None,
+            | Record::Reuse(_)
+            | Record::Settings(_) => None,
         }
     };
 }

@@ -147,6 +147,7 @@ impl Context {
             signs,
             findings,
             limit_nodes,
+            settings: Vec::new(),
         })
     }
 
@@ -350,6 +351,8 @@ struct HeadV13 {
     signs: Vec<LogSignalState>,
     findings: Findings,
     limit_nodes: u32,
+    /// Of routers.
+    settings: Vec<()>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -3,6 +3,7 @@
 use super::decisions::is_computed;
 use super::process::ProcessState;
 use super::router::Routers;
+use super::settings::SettingsReports;
 use super::workers::Admission;
 use super::{
     Cluster, Head, LogSignalState, MAX_PROCESSES, MAX_SOURCES, RouterLoad, SourceState, UnknownGaps,
@@ -127,6 +128,7 @@ impl Cluster {
             }
             Record::Finding(finding) => self.head.findings.found(finding),
             Record::Checked(rules) => self.head.findings.checked(rules),
+            Record::Settings(reported) => self.head.settings.reported(at, reported),
             Record::Worker(identity) => self.fold_introduced(at, identity),
             Record::Left { worker, why } => self.fold_left(at, *worker, *why),
             Record::Rejoined { worker } => self.head.workers.rejoin(*worker, at),

@@ -27,6 +27,9 @@ mod rates;
 mod redact;
 mod requests;
 mod router;
+mod settings;
+#[cfg(test)]
+mod settings_tests;
 mod sizes;
 mod snapshot;
 mod source;
@@ -71,6 +74,7 @@ pub use quantile::{Distribution, Quantile};
 pub use rates::{Bucket, RATE_BUCKET_MS, RATE_WINDOW_S, Rates};
 pub use requests::Requests;
 pub use router::{MAX_ROUTERS_KNOWN, RouterState};
+pub use settings::{MAX_SETTINGS, MAX_SETTINGS_CHANGES, SettingsState, SettingsStep, SourcedNumber};
 pub use sizes::{BlockSizeSource, CapacitySource, Sourced};
 pub use snapshot::{SnapshotError, SnapshotPart, SnapshotReader};
 pub use source::{MissedCount, RejectedCount, SourceState, UnknownGaps};
@@ -102,6 +106,7 @@ struct Head {
     signs: Vec<LogSignalState>,
     findings: Findings,
     limit_nodes: u32,
+    settings: Vec<SettingsState>,
 }
 
 /// The state of a Dynamo cluster as far as it was received.
@@ -139,6 +144,7 @@ impl Cluster {
                 signs: Vec::new(),
                 findings: Findings::default(),
                 limit_nodes,
+                settings: Vec::new(),
             },
             trees: Vec::new(),
             tiers: BTreeMap::new(),
@@ -382,11 +388,11 @@ impl Cluster {
     /// Digest of the whole state: equal exactly (but for chance) if the state is.
     pub fn digest(&self) -> u64 {
         let Head { seq, now_ms, sources, workers, pools, departed, decisions, .. } = &self.head;
-        let Head { processes, routers, signs, findings, limit_nodes, .. } = &self.head;
+        let Head { processes, routers, signs, findings, limit_nodes, settings, .. } = &self.head;
         let known = (seq, now_ms, sources, workers, departed.digest(), decisions.sums(), decisions.digest());
         let known = (known, pools, self.head.requests.digest());
         let processes: Vec<u64> = processes.iter().map(ProcessState::digest).collect();
-        let small = (known, processes, routers, signs, findings, limit_nodes);
+        let small = (known, processes, routers, signs, findings, limit_nodes, settings);
         xxhash_rust::xxh3::xxh3_64_with_seed(
             &encoded(&small),
             self.all_trees().fold(0, |all: u64, (_, tree)| all.rotate_left(7) ^ tree.digest()),

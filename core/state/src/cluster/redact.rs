@@ -6,8 +6,9 @@ use crate::redact::{self, Pseudonyms};
 impl Cluster {
     /// Replaces names and ids.
     pub fn redact(&mut self, names: &mut dyn Pseudonyms) {
-        let Head { sources, workers, pools, departed, decisions, processes, routers, findings, .. } =
-            &mut self.head;
+        let Head {
+            sources, workers, pools, departed, decisions, processes, routers, findings, settings, ..
+        } = &mut self.head;
         // Texts may repeat these, so they come first.
         for source in sources {
             source.name = redact::name(source.kind.as_str(), &source.name, names);
@@ -25,6 +26,7 @@ impl Cluster {
         }
         processes.iter_mut().for_each(|process| process.redact(names));
         routers.iter_mut().for_each(|router| router.id = names.number(router.id));
+        settings.iter_mut().for_each(|state| state.redact(names));
         decisions.redact(names);
         findings.redact(names);
     }

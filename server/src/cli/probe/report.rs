@@ -4,9 +4,11 @@ use std::fmt;
 
 use serde::Serialize;
 
+use radixscope_insight::whatif;
+use radixscope_model::id::PoolIx;
 use radixscope_model::number_format::count;
-use radixscope_model::record::{LinkState, SourceKind};
-use radixscope_state::cluster::Cluster;
+use radixscope_model::record::{LinkState, SettingsSource, SourceKind};
+use radixscope_state::cluster::{Cluster, SettingsState, SourcedNumber};
 
 use super::endpoints::{Endpoints, FoundBy};
 use super::registered::{EventPlane, Registered};
@@ -47,6 +49,26 @@ struct Pool {
     block_size_tokens: Option<u32>,
     /// Smallest and largest capacity of its workers, in blocks.
     capacity_blocks: Option<(u64, u64)>,
+    /// What its router runs with; empty: unknown.
+    settings: Vec<Setting>,
+}
+
+/// A number of a router.
+#[derive(Serialize, Debug)]
+struct Setting {
+    name: &'static str,
+    value: f64,
+    source: SettingsSource,
+    /// What each router has, if they differ.
+    unequal: Vec<OfReporter>,
+}
+
+/// The value of one router.
+#[derive(Serialize, Debug)]
+struct OfReporter {
+    /// The frontend, log or file.
+    reporter: String,
+    value: f64,
 }
 
 impl ProbeReport {
@@ -107,9 +129,37 @@ impl Pool {
                 workers: there.len(),
                 block_size_tokens: cluster.block_tokens(ix),
                 capacity_blocks: capacities.iter().min().copied().zip(capacities.iter().max().copied()),
+                settings: Setting::all(cluster, ix),
             }
         };
         cluster.pools_in_use().into_iter().map(pool).filter(|pool| pool.workers > 0).collect()
+    }
+}
+
+impl Setting {
+    fn all(cluster: &Cluster, pool: PoolIx) -> Vec<Self> {
+        let all = whatif::deployed_numbers(cluster, pool).into_iter();
+        let setting = |of: SourcedNumber| Self {
+            name: of.number.name,
+            value: of.value,
+            source: of.source,
+            unequal: OfReporter::unequal(cluster, pool, &of),
+        };
+        all.map(setting).collect()
+    }
+}
+
+impl OfReporter {
+    /// The values of all routers of a pool that a source lists; empty if they are equal.
+    fn unequal(cluster: &Cluster, pool: PoolIx, of: &SourcedNumber) -> Vec<Self> {
+        let present = cluster.settings_of(pool, of.source).filter(|state| state.left_ms.is_none());
+        let value = |state: &SettingsState| {
+            let mut named = state.latest.numbers.named().into_iter();
+            let (_, value) = named.find(|(name, _)| *name == of.number.name)?;
+            Some(Self { reporter: state.of.reporter.clone(), value: value? })
+        };
+        let all: Vec<Self> = present.filter_map(value).collect();
+        if all.windows(2).all(|pair| matches!(pair, [a, b] if a.value == b.value)) { Vec::new() } else { all }
     }
 }
 
@@ -201,6 +251,22 @@ impl fmt::Display for ProbeReport {
         }
         for pool in &self.pools {
             writeln!(f, "  {pool}")?;
+        }
+        writeln!(f, "\nRouter settings")?;
+        for pool in &self.pools {
+            let name = &pool.name;
+            if pool.settings.is_empty() {
+                writeln!(
+                    f,
+                    "  {name}: unknown; frontends of 1.7 report them, of 1.6 they are read from --policy FILE"
+                )?;
+            }
+            for Setting { name: setting, value, source, unequal } in &pool.settings {
+                let values: Vec<String> =
+                    unequal.iter().map(|of| format!("{} by {}", of.value, of.reporter)).collect();
+                let values = if values.is_empty() { value.to_string() } else { values.join(", ") };
+                writeln!(f, "  {name}: {setting} {values} ({})", source.label())?;
+            }
         }
         writeln!(f, "\nAvailable data")?;
         for Topic { name, is_received, how, setting } in &self.topics {

@@ -21,6 +21,7 @@ use radixscope_state::cluster::{
 
 use super::knowledge::{PoolKnowledge, WorkerKnowledge};
 use super::params::Params;
+use super::settings::{NumberRow, SettingsRow};
 use crate::http::error::ApiError;
 use crate::hub::{Hub, RefusedCount, View};
 use crate::recording::RecordingStatus;
@@ -40,6 +41,8 @@ pub(super) struct ClusterResponse {
     processes: Vec<ProcessRow>,
     /// Routers known from messages, logs or metrics.
     routers: Vec<RouterRow>,
+    /// What sources report of routers' settings.
+    router_settings: Vec<SettingsRow>,
     /// Totals of all decisions received, including those from logs.
     decisions: Totals,
     tree: TreeRow,
@@ -182,8 +185,11 @@ struct PoolRow {
     block_size_tokens: Option<u32>,
     /// The cache domain, which is the pool.
     domain: String,
-    /// Settings of its router, inferred from its latest decisions and role; others are Dynamo's defaults. `null`: unknown.
+    /// Settings of its router: as reported, or inferred from its latest decisions and role; others are Dynamo's defaults. `null`:
+    /// unknown.
     router: Option<RouterSettings>,
+    /// Where the numbers of its router are known from; empty where `router` is unknown.
+    router_numbers: Vec<NumberRow>,
     /// Present workers.
     workers: usize,
     /// How much of the caches is known. Until it is complete, the counts below cover the known part.
@@ -271,6 +277,7 @@ fn of(view: &mut View<'_>, refused: Vec<RefusedCount>) -> ClusterResponse {
         pools: cluster.pools_in_use().into_iter().filter_map(|ix| pool(cluster, ix)).collect(),
         processes: cluster.processes().iter().map(process).collect(),
         routers: cluster.routers().iter().map(|one| router(cluster, one)).collect(),
+        router_settings: cluster.settings().iter().map(SettingsRow::of).collect(),
         decisions: cluster.decisions().totals().into(),
         history: view.history(),
         recording: view.recording(),
@@ -393,6 +400,7 @@ fn pool(cluster: &Cluster, ix: PoolIx) -> Option<PoolRow> {
         block_size_tokens: cluster.block_tokens(ix),
         domain: state.name(),
         router: whatif::deployed(cluster, ix),
+        router_numbers: NumberRow::of_pool(cluster, ix),
         workers: cluster.workers_in(ix).filter(is_there).count(),
         knowledge: PoolKnowledge::of(cluster, ix),
         nodes: totals.nodes,

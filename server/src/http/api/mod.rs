@@ -13,6 +13,7 @@ mod prompt;
 mod recording;
 mod reuse;
 mod score;
+mod settings;
 pub(super) mod tree;
 mod tree_dumps;
 

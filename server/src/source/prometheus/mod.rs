@@ -1,4 +1,4 @@
-//! Scrapes the metrics of a process over HTTP, and for a frontend also its list of workers.
+//! Scrapes the metrics of a process over HTTP, and for a frontend also its list of workers and what its routers run with.
 
 mod client;
 
@@ -25,13 +25,15 @@ use client::{Client, Response};
 
 /// Longest wait after failures, unless the interval itself is longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// How often a frontend's list of workers is requested.
+/// How often a frontend's list of workers is requested, and what its routers run with. Frontends log each request at INFO.
 const LIST_EVERY: Duration = Duration::from_secs(5);
 /// Longest wait while a frontend responds that it is not ready: up to 1.0 it logs an error for each such response, possibly to
 /// a log that is being read.
 const LONGEST_LIST_WAIT: Duration = Duration::from_secs(60);
-/// Consecutive responses without a list after which it is no longer requested.
+/// Consecutive responses without a list of workers after which it is no longer requested.
 const NO_LISTS: u8 = 2;
+/// The same of settings. Frontends up to 1.6 respond 404 and log an error for it, so that one is enough.
+const NO_POLICIES: u8 = 1;
 
 /// A process to scrape.
 pub struct PrometheusSource {
@@ -81,7 +83,8 @@ impl PrometheusSource {
         let url = &without_query(&self.process.url);
         let process: Arc<str> = self.process.name.as_str().into();
         let mut last = LastStatus::default();
-        let mut list = List::new(&self.process);
+        let mut list = List::new(&self.process, ListKind::Workers);
+        let mut policy = List::new(&self.process, ListKind::RouterPolicy);
         let mut failures = 0;
         last.report(to, &self.name, SourceStatus::connecting(format!("Connecting to {url}."))).await?;
         loop {
@@ -92,6 +95,7 @@ impl PrometheusSource {
                     to.deliver(now(), Payload::Scrape { process: Arc::clone(&process), text }).await?;
                     if failures > 0 {
                         list.start_again();
+                        policy.start_again();
                     }
                     failures = 0;
                     // Only a frontend's /health lists workers and their query endpoints. A worker's own may respond 503 for
@@ -99,11 +103,14 @@ impl PrometheusSource {
                     let is_frontend = listed != WorkerList::Nowhere;
                     if is_frontend {
                         list.request_if_due(&self.client, to).await?;
+                        policy.request_if_due(&self.client, to).await?;
                     }
+                    let given = |list: &List, text| if list.is_given && is_frontend { text } else { "" };
                     let detail = format!(
-                        "Scraping {url} every {} s{}.",
+                        "Scraping {url} every {} s{}{}.",
                         self.interval.as_secs_f64(),
-                        if list.is_given && is_frontend { ", and its list of workers" } else { "" }
+                        given(&list, ", and its list of workers"),
+                        given(&policy, ", and its router policy")
                     );
                     last.report(to, &self.name, SourceStatus::new(LinkState::Live, detail)).await?;
                     self.interval
@@ -172,14 +179,56 @@ pub(crate) async fn health(options: &Prometheus) -> Result<Vec<(String, Bytes)>,
     }
     let client = Client::new(options)?;
     let responses = options.prometheus.iter().map(async |process| {
-        let response = client.get(&List::new(process).url).await;
+        let response = client.get(&List::new(process, ListKind::Workers).url).await;
         response.ok().map(|response| (process.name.clone(), response.body))
     });
     Ok(futures_util::future::join_all(responses).await.into_iter().flatten().collect())
 }
 
-/// A frontend's list of workers.
+/// What a frontend lists.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ListKind {
+    /// Workers, at `/health`.
+    Workers,
+    /// What its routers run with, at `/router_policy` (from 1.7).
+    RouterPolicy,
+}
+
+impl ListKind {
+    const fn path(self) -> &'static str {
+        match self {
+            Self::Workers => "/health",
+            Self::RouterPolicy => "/router_policy",
+        }
+    }
+
+    /// What a response contains that is a list.
+    const fn key(self) -> &'static [u8] {
+        match self {
+            Self::Workers => b"\"instances\"",
+            Self::RouterPolicy => b"\"routers\"",
+        }
+    }
+
+    /// Consecutive responses without one after which this version has none.
+    const fn most_without(self) -> u8 {
+        match self {
+            Self::Workers => NO_LISTS,
+            Self::RouterPolicy => NO_POLICIES,
+        }
+    }
+
+    fn payload(self, frontend: Arc<str>, response: Bytes) -> Payload {
+        match self {
+            Self::Workers => Payload::Health { frontend, response },
+            Self::RouterPolicy => Payload::RouterPolicy { frontend, response },
+        }
+    }
+}
+
+/// A list that a frontend may give.
 struct List {
+    kind: ListKind,
     url: Url,
     frontend: Arc<str>,
     /// Whether the process returned a list.
@@ -192,12 +241,12 @@ struct List {
 }
 
 impl List {
-    fn new(process: &MetricsUrl) -> Self {
+    fn new(process: &MetricsUrl, kind: ListKind) -> Self {
         let mut url = process.url.clone();
-        url.set_path("/health");
+        url.set_path(kind.path());
         url.set_query(None);
         let frontend = process.name.as_str().into();
-        Self { url, frontend, is_given: false, without: 0, unready: 0, due: Instant::now() }
+        Self { kind, url, frontend, is_given: false, without: 0, unready: 0, due: Instant::now() }
     }
 
     /// Starts over after failures, because it may be another process.
@@ -208,7 +257,7 @@ impl List {
 
     /// Requests the list if it is due, and delivers it. A missing list is no failure: most processes have none.
     async fn request_if_due(&mut self, client: &Client, to: &SourceHandle) -> Result<(), HubEnded> {
-        if self.without >= NO_LISTS || Instant::now() < self.due {
+        if self.without >= self.kind.most_without() || Instant::now() < self.due {
             return Ok(());
         }
         self.due = Instant::now() + LIST_EVERY;
@@ -222,17 +271,17 @@ impl List {
         }
         // A frontend without workers responds 503, with its list.
         let is_answer = matches!(status, StatusCode::OK | StatusCode::SERVICE_UNAVAILABLE);
-        if is_answer && memchr::memmem::find(&body, b"\"instances\"").is_some() {
+        if is_answer && memchr::memmem::find(&body, self.kind.key()).is_some() {
             self.is_given = true;
             self.without = 0;
             let frontend = Arc::clone(&self.frontend);
-            return to.deliver(now(), Payload::Health { frontend, response: body }).await;
+            return to.deliver(now(), self.kind.payload(frontend, body)).await;
         }
         if status == StatusCode::SERVICE_UNAVAILABLE {
             return Ok(());
         }
         self.without += 1;
-        if self.without >= NO_LISTS {
+        if self.without >= self.kind.most_without() {
             self.is_given = false;
         }
         Ok(())

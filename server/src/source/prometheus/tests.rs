@@ -50,6 +50,14 @@ enum Mode {
     Page,
     /// Metrics of which a line is bad.
     Garbled,
+    /// A frontend of 1.7, whose router has this scale.
+    Policy {
+        scale: u32,
+    },
+    /// The same with a response that is not understood.
+    PolicyGarbled,
+    /// The same with one that is larger than any.
+    PolicyHuge,
 }
 
 /// The requested paths and the mode.
@@ -63,6 +71,18 @@ fn metrics(requests: u32) -> String {
     format!(
         "dynamo_component_uptime_seconds 5\n\
          dynamo_frontend_requests_total{{model=\"m\",status=\"success\"}} {requests}\n"
+    )
+}
+
+/// As 1.7.0.dev20261026 answers, of one router.
+fn policy(scale: u32) -> String {
+    format!(
+        r#"{{"routers":[{{"router_id":"0739924f-5e0c-4d19-bf58-c8a1a1bdf6eb","model":"m","namespace":"dynamo",
+        "component":"backend","endpoint":"generate","worker_type":"aggregated","configuration":{{"revision":{},
+        "parameters":{{"overlap_score_credit":1.0,"overlap_score_credit_decay":0.0,"prefill_load_scale":{scale}.0,
+        "decode_active_request_weight":0.0,"host_cache_hit_weight":0.75,"disk_cache_hit_weight":0.25,
+        "shared_cache_multiplier":0.0,"router_temperature":0.0}}}}}}]}}"#,
+        scale - 1
     )
 }
 
@@ -96,7 +116,16 @@ async fn response(State(stub): State<Stub>, request: Request) -> Response {
             _ => status(StatusCode::NOT_FOUND),
         };
     }
+    if path == "/router_policy" {
+        return match mode {
+            Mode::Policy { scale } => ok(Body::from(policy(scale))),
+            Mode::PolicyGarbled => ok(Body::from("{\"routers\":[{\"model\":\"m\"}]}")),
+            Mode::PolicyHuge => ok(Body::from(vec![b' '; 9 * 1024 * 1024])),
+            _ => status(StatusCode::NOT_FOUND),
+        };
+    }
     match mode {
+        Mode::Policy { .. } | Mode::PolicyGarbled | Mode::PolicyHuge => ok(Body::from(metrics(1))),
         Mode::Frontend { requests, .. } => ok(Body::from(metrics(requests))),
         Mode::Unready => ok(Body::from(metrics(1))),
         Mode::Lists => ok(Body::from(format!(
@@ -347,4 +376,42 @@ fn waits_grow_to_ten_seconds_and_never_below_the_interval() {
     let waits: Vec<u64> = (0..6).map(|failures| wait_after(two, failures).as_secs()).collect();
     assert_eq!(waits, [2, 4, 8, 10, 10, 10]);
     assert_eq!(wait_after(Duration::from_secs(30), 50).as_secs(), 30);
+}
+
+#[tokio::test]
+async fn what_routers_run_with_is_read_from_their_frontend() {
+    let scene = Scene::start(Mode::Policy { scale: 1 }, None).await;
+    scene.reaches(LinkState::Live, "and its router policy").await;
+    let (frontend, scale) = scene
+        .until("read", |view| {
+            let [known] = view.cluster.settings() else { return None };
+            Some((known.of.reporter.clone(), known.latest.numbers.prefill_load_scale))
+        })
+        .await;
+    assert_eq!((frontend.as_str(), scale), ("fe", Some(1.0)));
+}
+
+#[tokio::test]
+async fn a_version_without_router_policy_is_no_error() {
+    let scene = Scene::start(Mode::Frontend { requests: 3, workers: 1 }, None).await;
+    scene.until("scraped", |view| (view.cluster.sources()[0].received > 3).then_some(())).await;
+    scene.reaches(LinkState::Live, "Scraping").await;
+    assert_eq!(scene.requests("/router_policy"), 1, "a frontend logs an error for each");
+    let (rejected, settings) =
+        scene.hub.read(|view| (view.cluster.rejected_total(), view.cluster.settings().len())).await.unwrap();
+    assert_eq!((rejected, settings), (0, 0));
+}
+
+#[tokio::test]
+async fn a_router_policy_that_is_not_understood_is_counted() {
+    let scene = Scene::start(Mode::PolicyGarbled, None).await;
+    let (topic, reason) = scene
+        .until("counted", |view| {
+            view.cluster.sources()[0].rejected.first().map(|rejected| (rejected.topic, rejected.reason))
+        })
+        .await;
+    assert_eq!((topic, reason), (Topic::RouterPolicy, RejectReason::MissingField));
+    let huge = Scene::start(Mode::PolicyHuge, None).await;
+    huge.until("scraped", |view| (view.cluster.sources()[0].received > 3).then_some(())).await;
+    assert!(huge.hub.read(|view| view.cluster.settings().is_empty()).await.unwrap());
 }

@@ -25,6 +25,7 @@ mod queueing;
 mod replicas_disagree;
 mod router_receives_no_events;
 mod router_restarted;
+mod router_settings_differ;
 mod slo_breach;
 mod source_down;
 pub(super) mod starved_worker;
@@ -85,6 +86,7 @@ pub(super) const ALL: &[&Rule] = &[
     &prefill_slower::RULE,
     &prediction_differs::RULE,
     &replicas_disagree::RULE,
+    &router_settings_differ::RULE,
     &slo_breach::RULE,
     &worse_than_round_robin::RULE,
     &errors::RULE,

@@ -14,6 +14,8 @@ pub(super) const HOLD_MS: u64 = 10_000;
 pub(super) const FORGET_MS: u64 = 60_000;
 /// How long a prompt waits for other reports of its choice: logs are read up to half a second late.
 pub(in crate::routing) const LINGER_MS: u64 = 2_000;
+/// The same where routers' settings are read every few seconds: until it is known whether they had changed.
+pub(in crate::routing) const LINGER_FOR_SETTINGS_MS: u64 = 8_000;
 /// Prompts retained: two seconds of 1,000 a second.
 pub(super) const MAX_PROMPTS: usize = 2_048;
 /// Their blocks together: 16 MiB.
@@ -90,6 +92,7 @@ impl RequestBook {
         &mut self,
         now: Millis,
         present: Micros,
+        linger_ms: u64,
         is_needed: impl Fn(DecisionId) -> bool,
     ) -> Vec<Completed> {
         let mut ends = Vec::new();
@@ -112,9 +115,9 @@ impl RequestBook {
             } else {
                 let mut dropped = 0;
                 for part in request.parts.iter_mut().filter(|part| part.prompt.is_some()) {
-                    let is_passed = present >= part.begun.plus_ms(LINGER_MS);
+                    let is_passed = present >= part.begun.plus_ms(linger_ms);
                     let age_ms = now.since(part.prompt_ms);
-                    if (is_passed && age_ms > LINGER_MS && !is_needed(part.id)) || age_ms > FORGET_MS {
+                    if (is_passed && age_ms > linger_ms && !is_needed(part.id)) || age_ms > FORGET_MS {
                         dropped += part.drop_prompt();
                     } else {
                         request.due = Some(Millis(now.0 + LINGER_MS));

@@ -28,13 +28,18 @@ impl Length {
     pub(in crate::routing) fn of(slots: &Slots, context: &PartContext<'_>) -> Self {
         let Some(own) = &slots.sequence else { return Self::default() };
         let size = context.block_size_tokens;
-        let alone = Self::by(own, own.full_blocks, size, credited_blocks(own, slots));
+        let alone = Self::by(own, own.full_blocks, size, credited_blocks(own, slots, &context.settings));
         if own.full_blocks.is_some() && alone.isl_tokens.is_some() && !context.ignores_cache {
             return alone;
         }
         match context.counterpart() {
             Some((other, other_slots)) if own.full_blocks.is_some() => {
-                let whole = Self::by(other, own.full_blocks, size, credited_blocks(other, other_slots));
+                let whole = Self::by(
+                    other,
+                    own.full_blocks,
+                    size,
+                    credited_blocks(other, other_slots, &context.settings),
+                );
                 let size = whole.block_size_tokens.or(size);
                 Self {
                     block_size_tokens: size,
@@ -44,14 +49,20 @@ impl Length {
                     ..whole
                 }
             }
-            Some((other, _)) => Self::by(own, other.full_blocks, size, credited_blocks(own, slots)),
+            Some((other, _)) => {
+                Self::by(own, other.full_blocks, size, credited_blocks(own, slots, &context.settings))
+            }
             None => alone,
         }
     }
 
     /// By a message alone.
-    pub(in crate::routing) fn of_message(sequence: &Sequence, block_size_tokens: Option<u32>) -> Self {
-        let credited = credited_blocks(sequence, &Slots::default());
+    pub(in crate::routing) fn of_message(
+        sequence: &Sequence,
+        block_size_tokens: Option<u32>,
+        settings: &RouterSettings,
+    ) -> Self {
+        let credited = credited_blocks(sequence, &Slots::default(), settings);
         Self::by(sequence, sequence.full_blocks, block_size_tokens, credited)
     }
 
@@ -110,23 +121,23 @@ impl Length {
 
 /// What lower tiers took off the tokens to prefill, in blocks: by the router's log, else by our trees at the time of the
 /// message, which may be after the worker began with the request.
-fn credited_blocks(sequence: &Sequence, slots: &Slots) -> f64 {
+fn credited_blocks(sequence: &Sequence, slots: &Slots, settings: &RouterSettings) -> f64 {
     match slots.choice.and_then(|choice| choice.lower) {
-        Some(lower) => credit(lower),
-        None => RouterSettings::default().tier_credit(sequence.held.host, sequence.held.disk_or_external),
+        Some(lower) => credit(lower, settings),
+        None => settings.tier_credit(sequence.held.host, sequence.held.disk_or_external),
     }
 }
 
 /// What the lower tiers earned the chosen worker, in blocks.
-pub(in crate::routing) fn credit(lower: LowerBlocks) -> f64 {
+pub(in crate::routing) fn credit(lower: LowerBlocks, settings: &RouterSettings) -> f64 {
     let blocks = |count: u64| u32::try_from(count).unwrap_or(0);
-    RouterSettings::default().tier_credit(blocks(lower.host), blocks(lower.disk))
+    settings.tier_credit(blocks(lower.host), blocks(lower.disk))
 }
 
 /// Blocks on the device, of what a line counts as cached in whole blocks; `lower`: blocks in host memory.
-pub(super) fn on_device(cached: u64, lower: u64) -> Option<u64> {
+pub(super) fn on_device(cached: u64, lower: u64, settings: &RouterSettings) -> Option<u64> {
     let host = u32::try_from(lower).ok()?;
-    cached.checked_sub(RouterSettings::default().tier_credit(host, 0).round() as u64)
+    cached.checked_sub(settings.tier_credit(host, 0).round() as u64)
 }
 
 /// The block size with which a prompt of `isl_tokens` has `full` whole blocks, if only one power of two fits; Dynamo's

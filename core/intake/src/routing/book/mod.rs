@@ -51,13 +51,14 @@ use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{Decision, DecisionSource, Progress};
 
+pub(super) use bounds::{LINGER_FOR_SETTINGS_MS, LINGER_MS};
 use ids::MAX_PARTS;
 pub(super) use join::CorrelationKey;
 pub(super) use length::{Length, credit};
 pub(super) use nearest::FOLLOWS_MS;
 use part::JoinedRequest;
 pub(super) use part::RequestPart;
-pub(super) use resolve::{PartContext, SessionContext, contradiction, progress, resolve};
+pub(super) use resolve::{PartContext, SessionContext, contradiction, decided_ms, progress, resolve};
 pub(super) use slots::{
     Candidates, ChosenBy, Completed, Computed, Dispatched, FoundBinding, HeldBlocks, HitRate, LoggedChoice,
     LoggedCosts, LoggedInput, LowerBlocks, OtherMode, PromptHashes, Reconstruction, ReportTime, Routed,
@@ -226,6 +227,12 @@ impl RequestBook {
     pub(super) fn change_where(&mut self, is_meant: impl Fn(&RequestPart) -> bool) {
         let all = self.requests.values().flat_map(|request| &request.parts);
         self.changed.extend(all.filter(|part| is_meant(part)).map(|part| part.id));
+    }
+
+    /// The parts of some kind.
+    pub(super) fn ids_where(&self, is_meant: impl Fn(&RequestPart) -> bool) -> Vec<DecisionId> {
+        let all = self.requests.values().flat_map(|request| &request.parts);
+        all.filter(|part| is_meant(part)).map(|part| part.id).collect()
     }
 
     /// What joining changed since the last call.

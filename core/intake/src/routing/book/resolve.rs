@@ -17,6 +17,7 @@ use radixscope_model::micros::Micros;
 use radixscope_model::record::{
     Candidate, Completeness, DecidedBy, Decision, DecisionSource, NotReconstructed, Progress, same_cost,
 };
+use radixscope_router::RouterSettings;
 
 /// What a part's decision depends on beside its own reports.
 #[derive(Clone, Copy)]
@@ -39,8 +40,8 @@ pub(in crate::routing) struct PartContext<'a> {
     pub(in crate::routing) ignores_cache: bool,
     /// Whether workers of the pool hold blocks below device memory.
     pub(in crate::routing) has_tiers: bool,
-    /// What the router multiplies prompt blocks by.
-    pub(in crate::routing) prefill_factor: f64,
+    /// What the router ran with when it decided, as far as that is known.
+    pub(in crate::routing) settings: RouterSettings,
     /// Candidates that only the state still has.
     pub(in crate::routing) in_state: &'a [Candidate],
     /// The session of the request.
@@ -140,7 +141,7 @@ pub(in crate::routing) fn progress(slots: &Slots, context: &PartContext<'_>) -> 
 }
 
 /// When the router decided: the log's line of the choice is nearest to it.
-fn decided_ms(slots: &Slots) -> Option<Millis> {
+pub(in crate::routing) fn decided_ms(slots: &Slots) -> Option<Millis> {
     let logged = slots.choice.map(|of| of.time).or(slots.other_mode.map(|of| of.time));
     let published = [slots.hit_rate.map(|of| of.time), slots.sequence.as_ref().map(|of| of.time)];
     let reported = std::iter::once(logged).chain(published).flatten().find_map(|time| time.reported_ms());
@@ -190,8 +191,8 @@ fn prompt(decision: &mut Decision, slots: &Slots, context: &PartContext<'_>) {
         .or(slots.costs.as_ref().map(|costs| costs.overlap_blocks))
         .or(slots.hit_rate.map(|of| of.overlap_blocks))
         .or(cares(by_message.overlap_blocks))
-        .or(slots.dispatched.and_then(|of| on_device(of.cached_blocks, lower)))
-        .or(slots.routed.and_then(|of| on_device(of.cached_blocks?, lower)))
+        .or(slots.dispatched.and_then(|of| on_device(of.cached_blocks, lower, &context.settings)))
+        .or(slots.routed.and_then(|of| on_device(of.cached_blocks?, lower, &context.settings)))
         .or(slots.trace.and_then(|trace| trace.overlap_blocks));
     decision.chosen_cost = cost_by_messages(slots, &by_message, context);
 }
@@ -203,7 +204,7 @@ fn cost_by_messages(slots: &Slots, length: &Length, context: &PartContext<'_>) -
     context.counterpart().filter(|(other, _)| other.full_blocks.is_some())?;
     let size = length.block_size_tokens.filter(|&size| size > 0)?;
     let tokens = own.waiting_tokens.saturating_add(length.prefill_tokens?);
-    Some(context.prefill_factor * tokens as f64 / f64::from(size))
+    Some(context.settings.prefill_factor() * tokens as f64 / f64::from(size))
 }
 
 /// What each candidate costs.

@@ -9,7 +9,7 @@ use DecisionSource::{ActiveSequences, KvHitRate, Log};
 use radixscope_model::record::{
     Candidate, Completeness, DecidedBy, Ended, NotReconstructed, Outcome, Progress, RoutingMode,
 };
-use radixscope_router::Formula;
+use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::MAX_CANDIDATES;
 
 const NOW: Millis = Millis(0);
@@ -262,13 +262,14 @@ fn steps_and_ends_wait_for_their_choice_but_not_for_ever() {
     assert_eq!(book.take_effects().caught_up, [a]);
     assert!(book.complete(("b", None), completed(Some(8)), NOW).is_empty());
     assert!(
-        book.expire(Millis(HOLD_MS), Micros::of(Millis(HOLD_MS + 900)), |_| false).is_empty(),
+        book.expire(Millis(HOLD_MS), Micros::of(Millis(HOLD_MS + 900)), LINGER_MS, |_| false).is_empty(),
         "it may still come"
     );
-    let ends = book.expire(Millis(HOLD_MS + 2_001), Micros::of(Millis(HOLD_MS + 2_001)), |_| false);
+    let ends =
+        book.expire(Millis(HOLD_MS + 2_001), Micros::of(Millis(HOLD_MS + 2_001)), LINGER_MS, |_| false);
     assert_eq!(ends, [completed(Some(8))]);
     book.step("c", worker, first_token(5), NOW);
-    book.expire(Millis(2 * FORGET_MS), Micros::of(Millis(2 * FORGET_MS)), |_| false);
+    book.expire(Millis(2 * FORGET_MS), Micros::of(Millis(2 * FORGET_MS)), LINGER_MS, |_| false);
     assert_eq!(book.requests.len(), 1, "that of the choice");
 }
 
@@ -372,7 +373,7 @@ fn context(completed: Option<&Completed>) -> PartContext<'_> {
         block_size_tokens: Some(16),
         ignores_cache: false,
         has_tiers: false,
-        prefill_factor: 1.0,
+        settings: RouterSettings::new(Formula::E),
         in_state: &[],
         session: None,
         may_be_bound: false,
