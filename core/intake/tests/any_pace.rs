@@ -19,9 +19,9 @@ use radixscope_model::id::{Millis, SourceIx};
 use radixscope_model::record::SourceKind;
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 
-/// Recordings whose costs depend on the pace still: eight requests, the first of all, are placed within two milliseconds, and where
+/// Recordings whose costs depend on the pace still: the first eight requests of all are placed within four milliseconds, and where
 /// they are received at once their loads are not computed in their order.
-const WITHOUT_COSTS: [&str; 1] = ["1.7.0.dev20261026-session-affinity-soft"];
+const WITHOUT_COSTS: [&str; 2] = ["1.7.0.dev20261026-session-affinity-soft", "1.7.0.dev20261026-two-tier"];
 /// Orders tried of each pace in the slow tier.
 const ORDERS: u64 = 3;
 /// How late messages and lines may be.
