@@ -19,9 +19,6 @@ use radixscope_model::id::{Millis, SourceIx};
 use radixscope_model::record::SourceKind;
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 
-/// Recordings whose costs depend on the pace still: the first eight requests of all are placed within four milliseconds, and where
-/// they are received at once their loads are not computed in their order.
-const WITHOUT_COSTS: [&str; 2] = ["1.7.0.dev20261026-session-affinity-soft", "1.7.0.dev20261026-two-tier"];
 /// Orders tried of each pace in the slow tier.
 const ORDERS: u64 = 3;
 /// How late messages and lines may be.
@@ -212,14 +209,14 @@ fn interleaved(
 }
 
 /// All that is known of each decision, but for the order in which sources were received and what it was named here.
-fn figures(cluster: &Cluster, with_costs: bool) -> Vec<String> {
+fn figures(cluster: &Cluster) -> Vec<String> {
     let decisions = cluster.decisions().newest_first();
-    let mut all: Vec<String> = decisions.map(|of| figure(cluster, of, with_costs)).collect();
+    let mut all: Vec<String> = decisions.map(|of| figure(cluster, of)).collect();
     all.sort();
     all
 }
 
-fn figure(cluster: &Cluster, decided: &DecisionEntry, with_costs: bool) -> String {
+fn figure(cluster: &Cluster, decided: &DecisionEntry) -> String {
     let name = |worker| cluster.worker(worker).map(|worker| (worker.id.id.0, worker.id.dp_rank));
     let d = &decided.decision;
     let sources: Vec<&str> = decided.sources().map(|source| source.as_str()).collect();
@@ -229,8 +226,7 @@ fn figure(cluster: &Cluster, decided: &DecisionEntry, with_costs: bool) -> Strin
         .iter()
         .map(|c| (name(c.worker), (c.overlap_blocks, c.host_blocks, format!("{:.3}", c.cost))))
         .collect();
-    let costs = with_costs
-        .then(|| format!("{:?} {:?} {:?} {costs:?}", d.completeness, d.not_reconstructed, d.formula));
+    let costs = format!("{:?} {:?} {:?} {costs:?}", d.completeness, d.not_reconstructed, d.formula);
     format!(
         "{:?} {} {:?} {sources:?} isl {:?} {:?} {:?} overlap {:?}+{:?} logit {:?} cost {:?} dispatched {:?} other {other:?} \
          mode {:?} by {:?} session {:?} tied {} {} {:?}",
@@ -246,18 +242,18 @@ fn figure(cluster: &Cluster, decided: &DecisionEntry, with_costs: bool) -> Strin
         d.chosen_cost,
         d.dispatched,
         d.mode,
-        d.decided_by.filter(|_| with_costs),
+        d.decided_by,
         d.session,
         d.tied,
-        costs.unwrap_or_default(),
+        costs,
         decided.progress,
     )
 }
 
 /// In how many decisions two replays differ, and how.
-fn differences(one: &Cluster, other: &Cluster, with_costs: bool) -> (usize, Vec<String>) {
-    let mut of_one = figures(one, with_costs);
-    let mut of_other = figures(other, with_costs);
+fn differences(one: &Cluster, other: &Cluster) -> (usize, Vec<String>) {
+    let mut of_one = figures(one);
+    let mut of_other = figures(other);
     let common: Vec<String> =
         of_one.iter().filter(|of| of_other.binary_search(of).is_ok()).cloned().collect();
     of_one.retain(|of| common.binary_search(of).is_err());
@@ -295,14 +291,13 @@ fn compare(recording: &Recording, orders: &[(Pace, u64)]) -> (usize, Vec<String>
         let reference = tape.play(Pace::Recorded, 0);
         (tape, reference)
     });
-    let with_costs = !WITHOUT_COSTS.contains(&&*tape.name);
     let mut lines = Vec::new();
     for &(pace, seed) in orders {
         let (tape, reference) = match &without_scrapes {
             Some((tape, reference)) if pace == Pace::AtOnce => (tape, reference),
             _ => (&tape, &reference),
         };
-        let (count, differences) = differences(reference, &tape.play(pace, seed), with_costs);
+        let (count, differences) = differences(reference, &tape.play(pace, seed));
         if !differences.is_empty() {
             lines.push(format!("{}: {pace:?}, {seed}: {count} of {decisions} decisions differ", tape.name));
             lines.extend(differences.into_iter().take(8).map(|line| format!("    {line}")));

@@ -98,7 +98,10 @@ impl SettingsState {
         let may_be = agree(&self.of.namespace, namespace)
             && agree(&self.of.component, component)
             && self.of.role.zip(role).is_none_or(|(own, theirs)| own == theirs);
-        (is_exact || may_be).then_some(is_exact)
+        // Lines of a log are about workers: those of a pool whose name is not known yet are about no other pool.
+        let is_of_other =
+            self.source == SettingsSource::Log && self.of.component.is_empty() && !component.is_empty();
+        (is_exact || (may_be && !is_of_other)).then_some(is_exact)
     }
 }
 

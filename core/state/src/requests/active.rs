@@ -307,7 +307,12 @@ impl ActiveSequences {
     /// that is published later, on a busy machine tens of milliseconds.
     pub fn chosen(&mut self, at: Micros, request: DecisionId) {
         let Some(active) = self.requests.get_mut(&request) else {
-            self.remember(request).chosen = Some(at);
+            // One that is over, as in a backlog: what it was counted for then is known still.
+            if self.ended.contains_key(&request) {
+                self.move_steps(at, request);
+            } else {
+                self.remember(request).chosen = Some(at);
+            }
             return;
         };
         if active.is_logged && active.added == at {
@@ -317,6 +322,11 @@ impl ActiveSequences {
         let of = self.workers.of(active.worker);
         of.first =
             of.first.map(|first| if first.1 == request { (at, request) } else { first.min((at, request)) });
+        self.move_steps(at, request);
+    }
+
+    /// A request counts from `at` on.
+    fn move_steps(&mut self, at: Micros, request: DecisionId) {
         let is_it = |passed: &PastStep| passed.request == request && passed.step == LoadStep::Added;
         let Some(place) = self.passed.iter().rposition(is_it) else { return };
         for passed in self.passed.range_mut(place..) {
