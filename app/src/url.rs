@@ -588,7 +588,7 @@ mod tests {
         }
         let notices = Address::parse("view=forest").1;
         assert!(notices[0].ends_with(
-            "one of overview, findings, latency, memory, tree, workers, rates, decisions, whatif, counterfactual, compare, changes; overview is shown"
+            "one of overview, findings, latency, memory, tree, workers, rates, decisions, reuse, whatif, counterfactual, compare, changes; overview is shown"
         ));
     }
 

@@ -381,7 +381,7 @@ async fn without_one_line_of_the_permission_file_its_data_stops_and_the_missing_
         std::fs::read_to_string(paths::checkout().join("deploy/nats/radixscope.conf")).expect("the file");
     let documented = std::fs::read_to_string(paths::checkout().join("docs/security.md")).expect("the page");
     let lines = grants(&file);
-    assert_eq!(lines.len(), 15);
+    assert_eq!(lines.len(), 16);
     let permissions = lines.iter().map(|(at, _)| without(&file, *at)).collect();
     let (nats, mut deployment) = restricted(permissions).await;
     for (user, (at, subject)) in lines.iter().enumerate() {
