@@ -98,10 +98,10 @@ fn Losses(store: Store, panel: Memo<ReusePanel>) -> impl IntoView {
                 <th scope="row"><b>{cause.label()}</b><span class="cell-sub">{cause.sentence()}</span></th>
                 <td class="n"><b>{share}</b></td>
                 <td class="n">{tokens}</td>
-                <td class="n">{decisions}</td>
-                <td class="n">{prefill}</td>
+                <td class="n middle">{decisions}</td>
+                <td class="n middle">{prefill}</td>
                 <td class="n"><button class="plain" title="Open the decision that lost most" on:click=open>{most}</button></td>
-                <td class="reuse-remedy">{cause.remedy().map(prose)}</td>
+                <td class="reuse-remedy wide">{cause.remedy().map(prose)}</td>
             </tr>
         }
     };
@@ -111,10 +111,10 @@ fn Losses(store: Store, panel: Memo<ReusePanel>) -> impl IntoView {
                 <th scope="col">"Why tokens were computed"</th>
                 <th scope="col" class="n" title="Of all tokens of the prompts">"Share"</th>
                 <th scope="col" class="n">"Tokens"</th>
-                <th scope="col" class="n">"Decisions"</th>
-                <th scope="col" class="n" title="Estimated prefill time for each request summed">"Prefill a request"</th>
+                <th scope="col" class="n middle">"Decisions"</th>
+                <th scope="col" class="n middle" title="Estimated prefill time for each request summed">"Prefill a request"</th>
                 <th scope="col" class="n" title="Tokens of the decision that lost most">"Most in one"</th>
-                <th scope="col">"What helps"</th>
+                <th scope="col" class="wide">"What helps"</th>
             </tr></thead>
             <tbody>{move || panel.with(|panel| panel.losses.iter().map(row).collect_view())}</tbody>
         </table>
