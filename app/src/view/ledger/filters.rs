@@ -48,7 +48,7 @@ pub(super) fn Filters(ledger: Ledger) -> impl IntoView {
             <SessionFilter ledger/>
             <label class="find">
                 <span>"Find"</span>
-                <input type="search" data-testid="filter-find" placeholder="request, session, reason" spellcheck="false"
+                <input type="search" data-testid="filter-find" placeholder="request, session …" spellcheck="false"
                     title="Text in the ids of request and session, in the name of worker, pool or model, or in the reason"
                     prop:value=move || find()
                     on:input=move |event| store.address.update(|a| a.find = event_target_value(&event))/>
