@@ -564,6 +564,11 @@ impl Decision {
         }
     }
 
+    /// Whether the cost decided, as far as is known: not so where a report shows that something else did.
+    pub fn is_by_cost(&self) -> bool {
+        self.decided_by.is_none_or(|by| by == DecidedBy::Cost)
+    }
+
     /// Size in blocks of each candidate's tree, see [`tree_sizes_blocks`].
     pub fn tree_sizes_blocks(&self) -> impl Iterator<Item = u64> + '_ {
         tree_sizes_blocks(&self.candidates)

@@ -183,10 +183,8 @@ impl TreeChanges {
                     return;
                 }
                 let tree = cluster.tree_of(*worker);
-                for &hash in hashes.iter() {
-                    self.removed(at, (*worker, None), hash, tree);
-                    self.note_gone(at, Leaving::new(worker, GoneReason::Evicted), hash, cluster, tree);
-                }
+                let leaving = Leaving::new(worker, GoneReason::Evicted);
+                hashes.iter().for_each(|&hash| self.ceased(at, leaving, None, hash, cluster, tree));
                 self.forget_old();
             }
             Record::TierRemoved { worker, tier, hashes } => {
@@ -195,10 +193,8 @@ impl TreeChanges {
                     return;
                 }
                 let tree = cluster.tier_tree(cluster.pool_of(*worker).unwrap_or_default(), *tier);
-                for &hash in hashes.iter() {
-                    self.removed(at, (*worker, Some(*tier)), hash, tree);
-                    self.note_gone(at, Leaving::new(worker, GoneReason::Evicted), hash, cluster, tree);
-                }
+                let leaving = Leaving::new(worker, GoneReason::Evicted);
+                hashes.iter().for_each(|&hash| self.ceased(at, leaving, Some(*tier), hash, cluster, tree));
                 self.forget_old();
             }
             Record::Cleared { worker, all_ranks: true } => {
@@ -234,8 +230,9 @@ impl TreeChanges {
                 self.unknown_before(*worker, at);
                 let pool = cluster.pool_of(*worker).unwrap_or_default();
                 let tree = tier.map_or(cluster.tree(pool), |tier| cluster.tier_tree(pool, tier));
-                for &hash in hashes.iter() {
-                    self.note_gone(at, Leaving::new(worker, GoneReason::NotReported), hash, cluster, tree);
+                let leaving = Leaving::new(worker, GoneReason::NotReported);
+                for node in hashes.iter().filter_map(|&hash| tree.find(worker.slot(), hash)) {
+                    self.note_gone(at, leaving, node, cluster, tree);
                 }
             }
             _ => {}
@@ -267,7 +264,9 @@ impl TreeChanges {
             above = above.and_then(|above| tree.child(above, block.tokens_hash));
             if !above.is_some_and(|node| tree.owners(node).contains(slot)) {
                 // A name is of one block: held elsewhere, it moves.
-                self.removed(at, (worker, tier), block.block_hash, tree);
+                if let Some(node) = tree.find(slot, block.block_hash) {
+                    self.removed(at, (worker, tier), (block.block_hash, node), tree);
+                }
                 self.push(at, (worker, tier), false, parent, block.block_hash, block.tokens_hash);
             }
             parent = Some(block.block_hash);
@@ -290,35 +289,46 @@ impl TreeChanges {
         if !self.is_kept() || held.is_empty() {
             return;
         }
-        let names = tree.names_of(worker.slot());
-        names.iter().for_each(|&name| self.note_gone(at, leaving, name, cluster, tree));
+        let names = || tree.names_of(worker.slot()).into_iter();
         // One worker's blocks must not displace what is known of all others.
-        if held.hidden > 0 || held.resident > MAX_EMPTIED {
-            self.unknown_before(worker, at);
+        if held.hidden == 0 && held.resident <= MAX_EMPTIED {
+            names().for_each(|name| self.ceased(at, leaving, tier, name, cluster, tree));
+            self.forget_old();
             return;
         }
-        names.into_iter().for_each(|name| self.removed(at, (worker, tier), name, tree));
-        self.forget_old();
+        self.unknown_before(worker, at);
+        if self.gone.is_on() {
+            for node in names().filter_map(|name| tree.find(worker.slot(), name)) {
+                self.note_gone(at, leaving, node, cluster, tree);
+            }
+        }
     }
 
-    /// Remembers a block that the worker ceases to hold, if no other one holds it in this tier.
-    #[inline]
-    fn note_gone(
+    /// A worker ceases to hold the block that it calls `name` in a tier whose tree is `tree`.
+    fn ceased(
         &mut self,
         at: Micros,
         leaving: Leaving<'_>,
+        tier: Option<Tier>,
         name: BlockHash,
         cluster: &Cluster,
         tree: &Tree,
     ) {
-        if !self.gone.is_on() {
-            return;
-        }
+        let worker = leaving.worker;
+        let Some(node) = tree.find(worker.slot(), name) else { return };
+        self.removed(at, (worker, tier), (name, node), tree);
+        self.note_gone(at, leaving, node, cluster, tree);
+    }
+
+    /// Remembers a block that the worker ceases to hold, if no other one holds it in this tier.
+    #[inline]
+    fn note_gone(&mut self, at: Micros, leaving: Leaving<'_>, node: NodeId, cluster: &Cluster, tree: &Tree) {
         let Leaving { worker, with, why } = leaving;
         let is_leaving = |slot: Slot| with.iter().any(|of| of.slot() == slot);
-        let is_last = |&node: &NodeId| tree.owners(node).iter().all(is_leaving);
-        let node = tree.find(worker.slot(), name).filter(is_last);
-        let Some(chain) = node.and_then(|node| tree.chain_hash(node)) else { return };
+        if !self.gone.is_on() || !tree.owners(node).iter().all(is_leaving) {
+            return;
+        }
+        let Some(chain) = tree.chain_hash(node) else { return };
         let held_blocks = cluster.blocks(worker).unwrap_or(0).try_into().unwrap_or(u32::MAX);
         let gone = GoneBlock { worker, at_ms: at.millis(), why, held_blocks };
         self.gone.add(cluster.pool_of(worker).unwrap_or_default(), chain, gone);
@@ -328,11 +338,10 @@ impl TreeChanges {
         &mut self,
         at: Micros,
         (worker, tier): (WorkerIx, Option<Tier>),
-        block: BlockHash,
+        (block, node): (BlockHash, NodeId),
         tree: &Tree,
     ) {
         let slot = worker.slot();
-        let Some(node) = tree.find(slot, block) else { return };
         let parent = match tree.parent(node) {
             // It waits for a block that is not known, so that no prompt leads to it.
             None => return,

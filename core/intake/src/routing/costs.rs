@@ -11,7 +11,7 @@ use super::book::{Candidates, Computed, PromptHashes, Reconstruction, RequestBoo
 use super::reconstruct::{AFTER_MS, Found, RouterReport};
 use radixscope_model::id::{DecisionId, Millis};
 use radixscope_model::micros::Micros;
-use radixscope_model::record::{DecidedBy, Decision, NotReconstructed, PathEnd, Reuse};
+use radixscope_model::record::{Decision, NotReconstructed, PathEnd, Reuse};
 use radixscope_router::Formula;
 
 /// Longest that a decision waits for what was published before it: half a second by the clock of who receives. Events
@@ -233,7 +233,7 @@ pub(super) fn report(
         logit: decision.logit,
         // Dynamo 0.8 to 1.1 reports the length in its message, later versions do not.
         formula: slots.costs.as_ref().map(|costs| costs.formula).or_else(by_message),
-        is_by_cost: decision.decided_by.is_none_or(|by| by == DecidedBy::Cost),
+        is_by_cost: decision.is_by_cost(),
         is_named: ignores_cache || (names_blocks && !are_keyed) || prompt.are_public(),
     })
 }

@@ -11,7 +11,8 @@ use radixscope_model::id::{BlockHash, Millis, PoolIx, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{GoneBlock, GoneReason};
 
-/// Blocks of each table: as many as fit into 2^20 places of 25 bytes, so that both take 52 MB at most.
+/// Blocks of each table: as many as fit into 2^20 places of 25 bytes, so that both take 52 MB at most, and 65 MB while one
+/// grows.
 const MAX_BLOCKS: usize = (1 << 20) / 8 * 7;
 
 /// What is known of one block.

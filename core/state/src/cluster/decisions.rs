@@ -9,7 +9,7 @@ use crate::per_worker::PerWorker;
 use crate::redact::{self, Pseudonyms};
 use radixscope_model::id::{DecisionId, Millis, PoolIx, Seq, WorkerIx};
 use radixscope_model::record::{
-    Candidate, Completeness, DecidedBy, Decision, DecisionSource, Progress, Reuse, RoutingMode,
+    Candidate, Completeness, Decision, DecisionSource, Progress, Reuse, RoutingMode,
 };
 
 /// Decisions kept one by one; older ones live on in the totals.
@@ -101,7 +101,7 @@ impl DecisionEntry {
 
     /// Whether the cost decided, as far as is known: not so where a report shows that something else did.
     pub fn is_by_cost(&self) -> bool {
-        self.decision.decided_by.is_none_or(|by| by == DecidedBy::Cost)
+        self.decision.is_by_cost()
     }
 
     /// When the router decided: by its own clock where that is known, else when it was received.

@@ -1,7 +1,7 @@
 //! The hash of each block with everything before it, as Dynamo computes it (reference §5.10), for whoever asks what became of a block
 //! that is removed: from the tree alone it would take a walk up to the root.
 //!
-//! Only there on request: eight bytes a node, and a hash for each block that is new.
+//! Only there on request: eight bytes a node, sixteen at most because the room grows by doubling, and a hash for each block that is new.
 
 use super::{NodeId, Step, Tree};
 use radixscope_model::id::{BlockHash, TokensHash};

@@ -52,7 +52,8 @@ impl RequestBook {
             let prompt = if is_kept { Some(prompt) } else { part.prompt.clone() };
             let before = part.drop_prompt();
             (part.prompt, part.tracked) = (prompt, tracked);
-            self.prompt_blocks = self.prompt_blocks + part_blocks(self.part(id)) - before;
+            let now = part.prompt_blocks();
+            self.prompt_blocks = self.prompt_blocks + now - before;
             self.with_prompts.push_back(id);
             while self.prompt_blocks > MAX_PROMPT_BLOCKS || self.with_prompts.len() > MAX_PROMPTS {
                 let Some(oldest) = self.with_prompts.pop_front() else { break };
@@ -148,13 +149,6 @@ impl RequestBook {
             self.due.extend(due.map(|due| (due, ix)));
         }
     }
-}
-
-/// Blocks of the prompt that a part keeps.
-fn part_blocks(part: Option<&RequestPart>) -> usize {
-    let Some(part) = part else { return 0 };
-    let tracked = part.tracked.as_ref().map_or(0, |chain| chain.len());
-    tracked + part.prompt.as_ref().map_or(0, |prompt| prompt.prompt().len())
 }
 
 /// The state has the candidates of this part.

@@ -54,10 +54,17 @@ impl RequestPart {
         self.marks.iter().any(|mark| mark.has_id)
     }
 
+    /// Blocks of the prompt as it is kept.
+    pub(super) fn prompt_blocks(&self) -> usize {
+        let tracked = self.tracked.as_ref().map_or(0, |chain| chain.len());
+        tracked + self.prompt.as_ref().map_or(0, |prompt| prompt.prompt().len())
+    }
+
     /// Drops the prompt; gives how many blocks it had.
     pub(super) fn drop_prompt(&mut self) -> usize {
-        let tracked = self.tracked.take().map_or(0, |chain| chain.len());
-        tracked + self.prompt.take().map_or(0, |prompt| prompt.prompt().len())
+        let blocks = self.prompt_blocks();
+        (self.prompt, self.tracked) = (None, None);
+        blocks
     }
 }
 
