@@ -395,6 +395,10 @@ pub struct Simulation {
     /// Temperature of the router; 0 always selects the lowest cost
     #[arg(long, env = "RADIXSCOPE_ROUTER_TEMPERATURE", default_value_t = 0.0)]
     pub router_temperature: f64,
+    /// The turns of a conversation stay with the worker of the first one, as with --router-session-affinity-ttl-secs; topologies of
+    /// Dynamo 1.6 only
+    #[arg(long, env = "RADIXSCOPE_SESSION_AFFINITY")]
+    pub session_affinity: bool,
     /// Simulated time before the start, in seconds [default: 120; 300 with a fault or a topology that has an effect only once
     /// blocks are evicted]
     #[arg(long, env = "RADIXSCOPE_WARM_UP", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=86_400))]

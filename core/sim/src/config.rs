@@ -1,11 +1,14 @@
 //! What a simulated cluster is made of, with the reference scenario as the default, and what cannot be simulated.
 //! Must not know how anything is simulated.
 
+use std::num::NonZeroU32;
+
 use thiserror::Error;
 
 use super::fault::{Fault, FaultPlan};
 use super::holders::MOST_WORKERS;
 use super::timing::Timing;
+use super::topology::Release;
 pub use super::topology::Topology;
 use radixscope_router::numbers::RefusedNumber;
 use radixscope_router::{Formula, Role, RouterSettings};
@@ -47,6 +50,13 @@ pub struct Config {
     pub events: EventTransport,
     /// Whether the frontend publishes the requests it routes to its replicas (`--router-replica-sync`).
     pub replica_sync: bool,
+    /// Whether the frontend publishes a trace of each request that ended (`DYN_REQUEST_TRACE`); of Dynamo 1.6 only.
+    pub traces: bool,
+    /// Whether the turns of a conversation go to the worker of the first one, as long as it is there
+    /// (`--router-session-affinity-mode hard`); of Dynamo 1.6 only.
+    pub session_affinity: bool,
+    /// How often the last worker of each pool clears its cache, in milliseconds; what runs there is computed anew.
+    pub cleared_every_ms: Option<NonZeroU32>,
     /// Whether the frontend's log is written: the lines of its decisions at INFO.
     pub log: bool,
     /// Whether frontend and workers are scraped: their responses to requests for `/metrics`, every 2 s.
@@ -142,6 +152,9 @@ impl Default for Config {
             router: RouterSettings::new(Formula::A),
             events: EventTransport::JetStream,
             replica_sync: true,
+            traces: false,
+            session_affinity: false,
+            cleared_every_ms: None,
             log: true,
             metrics: true,
             fault: None,
@@ -280,6 +293,14 @@ pub enum ConfigError {
         /// Components of the pools.
         components: Vec<String>,
     },
+    /// Something that Dynamo 0.9 does not have.
+    #[error("{name} needs Dynamo 1.6, and topology {topology} is of 0.9")]
+    Release {
+        /// Which part of the configuration.
+        name: &'static str,
+        /// The topology given.
+        topology: &'static str,
+    },
     /// Workers that prefill have a component of their own.
     #[error("component is prefill, which is that of the workers that prefill in a disaggregated deployment")]
     PrefillComponent,
@@ -308,6 +329,11 @@ impl Config {
     fn validate_set_up(&self) -> Result<(), ConfigError> {
         self.topology.validate(self)?;
         self.fleet().validate()?;
+        for (name, is_on) in [("traces", self.traces), ("session_affinity", self.session_affinity)] {
+            if is_on && self.topology.release() == Release::V0_9 {
+                return Err(ConfigError::Release { name, topology: self.topology.name() });
+            }
+        }
         if let Some(plan) = self.fault {
             plan.validate(self)?;
         }

@@ -22,6 +22,8 @@ pub(super) struct Job {
     pub(super) max_output_tokens: u32,
     /// Whether the KV of the prompt comes from elsewhere, all but that of the last token.
     pub(super) is_prefilled: bool,
+    /// Whether it gave its first token before and was stopped: the tokens it had given are part of its prompt now.
+    pub(super) is_resumed: bool,
 }
 
 impl Job {
@@ -157,6 +159,24 @@ impl Engine {
         }
     }
 
+    /// Drops all that is cached. What runs has to be computed anew: it waits in front of the queue, with the tokens that it gave.
+    pub(super) fn clear(&mut self) {
+        let Self { cache, host, queue, running, spare, timing, .. } = self;
+        for Sequence { job, lease, generated, .. } in running.drain(..).rev() {
+            spare.push(cache.release(lease));
+            queue.push_front(Job {
+                isl_tokens: job.isl_tokens + generated,
+                osl_tokens: job.osl_tokens.saturating_sub(generated),
+                max_output_tokens: job.max_output_tokens.saturating_sub(generated),
+                is_prefilled: job.is_prefilled && generated == 0,
+                is_resumed: job.is_resumed || generated > timing.seen_after_steps,
+                ..job
+            });
+        }
+        *cache = BlockCache::new(cache.capacity());
+        *host = BlockCache::new(host.capacity());
+    }
+
     /// Takes a request into the queue.
     pub(super) fn push(&mut self, job: Job) {
         self.queue.push_back(job);
@@ -205,7 +225,7 @@ impl Engine {
             }
             let Self { cache, running, .. } = self;
             let sequence = &mut running[at];
-            if sequence.generated == seen_after + 1 {
+            if sequence.generated == seen_after + 1 && !sequence.job.is_resumed {
                 happened.push(EngineEvent::FirstToken { request: sequence.job.request });
             }
             if sequence.generated >= sequence.job.osl_tokens + seen_after {
@@ -236,7 +256,9 @@ impl Engine {
         self.queue.pop_front();
         let on_device = lease.full_blocks();
         let cached_blocks = on_device + self.host.prefix_len(&prompt[on_device as usize..]);
-        happened.push(EngineEvent::Admitted { request: job.request, cached_blocks });
+        if !job.is_resumed {
+            happened.push(EngineEvent::Admitted { request: job.request, cached_blocks });
+        }
         let own = job.isl_tokens.div_ceil(self.block_size_tokens) - on_device;
         self.cache.allocate(&mut lease, own, |hash| happened.push(EngineEvent::Evicted { hash }));
         // The first token needs the last prompt token computed, even if all of the prompt is cached.

@@ -27,6 +27,7 @@ mod start_up;
 mod timing;
 mod tokens;
 mod topology;
+mod trace;
 mod users;
 mod wire;
 mod workload;

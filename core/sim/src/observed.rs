@@ -16,6 +16,7 @@ use super::router::{Choice, Router};
 use super::serving::{FirstToken, Rejected, Served, ServingContext};
 use super::timing;
 use super::topology::Release;
+use super::trace::{RequestTrace, TraceInput};
 use super::users::Users;
 use super::wire::{Reporter, Step, Tier, WireOut};
 use super::workload::{DECODE_ROUTED_US, Driver, Event, PrefillPart};
@@ -98,6 +99,7 @@ impl Observed<'_, '_> {
     /// A router that weighs costs chose: its log, its messages and what is measured of it.
     fn record_choice(&mut self, router: &Router, user: u32, choice: Choice, prefill_tokens: u64) {
         let Choice { worker, overlap_blocks, .. } = choice;
+        let is_bound = self.bound_to(user) == Some(worker);
         let (at_ms, at_us, frontend) = (self.driver.now_ms(), self.driver.now_unix_us(), self.frontend(user));
         let of_all = self.of_all(worker);
         let Driver { config, users, pools, report, metrics, .. } = &mut *self.driver;
@@ -109,9 +111,11 @@ impl Observed<'_, '_> {
         let candidates = router.candidates();
         report.decided(|decision| {
             decision.at_ms = at_ms;
+            decision.user = user;
             decision.worker = of_all;
             decision.first_worker = pool.first_worker;
             decision.isl_tokens = isl_tokens;
+            decision.is_bound = is_bound;
             decision.prompt.extend(prompt.iter().map(|b| b.block_hash));
             decision.candidates.extend_from_slice(candidates);
         });
@@ -125,7 +129,12 @@ impl Observed<'_, '_> {
             }
             Release::V1_6 => {
                 let about = LogContext { frontend, at_us, request_id };
-                log.selected(about, wire.worker_id(worker), &candidates[usize::from(worker)], self.out);
+                let (worker_id, chosen) = (wire.worker_id(worker), &candidates[usize::from(worker)]);
+                if is_bound {
+                    log.pinned(about, worker_id, chosen, self.out);
+                } else {
+                    log.selected(about, worker_id, chosen, self.out);
+                }
             }
         }
         let isl_blocks = isl_tokens.div_ceil(config.block_size_tokens);
@@ -134,7 +143,71 @@ impl Observed<'_, '_> {
             let added = Step::added(pool, prompt, (isl_tokens, overlap_blocks), prefill_tokens);
             wire.sequence(at_ms, (Reporter::Router, worker), request_id, added, self.out);
         }
+        self.bind(user, worker);
         self.router_load(router, worker, user);
+    }
+
+    /// The worker that a user's conversation is bound to, where sessions are bound.
+    fn bound_to(&self, user: u32) -> Option<u16> {
+        let conversation = self.driver.users.conversation(user);
+        self.driver.pools[self.pool].bindings.get(&conversation).map(|(worker, _)| *worker)
+    }
+
+    /// A request went to a worker: its conversation is bound to it, if it was not before.
+    fn bind(&mut self, user: u32, worker: u16) {
+        if !self.driver.config.session_affinity {
+            return;
+        }
+        let (conversation, at_us) = (self.driver.users.conversation(user), self.driver.now_unix_us());
+        let bindings = &mut self.driver.pools[self.pool].bindings;
+        if bindings.get(&conversation).is_none_or(|(bound, _)| *bound != worker) {
+            bindings.insert(conversation, (worker, at_us * 1_000 + u64::from(user)));
+        }
+        self.publish_binding(user);
+    }
+
+    /// The router publishes what a user's conversation is bound to: when a request of it begins, and when it ends.
+    fn publish_binding(&mut self, user: u32) {
+        let (at_ms, frontend, session) =
+            (self.driver.now_ms(), self.frontend(user), self.driver.session(user));
+        let conversation = self.driver.users.conversation(user);
+        let Processes { wire, bindings, .. } = &mut self.driver.pools[self.pool];
+        if let Some(&(worker, number)) = bindings.get(&conversation) {
+            wire.session((at_ms, frontend), (&session, worker, number), self.out);
+        }
+    }
+
+    /// The frontend publishes the trace of a request that ended.
+    fn trace(&mut self, record: &RequestRecord) {
+        let at = record.user as usize;
+        let session = self.driver.config.session_affinity.then(|| self.driver.session(record.user));
+        let prefill_worker_id = self.driver.worker_id(record.prefill_worker.unwrap_or(record.worker));
+        let decode_worker_id = self.driver.worker_id(record.worker);
+        // A prompt that is prefilled elsewhere was found there.
+        let found_in = if self.role() == Role::Decode { 0 } else { self.pool };
+        let overlap_blocks = self.driver.pools[found_in].overlaps[at];
+        let Driver { config, users, pools, .. } = &mut *self.driver;
+        let Processes { pool, request_ids, wire, .. } = &mut pools[self.pool];
+        let size = config.block_size_tokens;
+        let trace = RequestTrace::new(&TraceInput {
+            at_ms: record.finished_at_ms,
+            received_ms: record.sent_at_ms,
+            request_id: &request_ids[at],
+            model: pool.model.display_name,
+            session_id: session.as_deref(),
+            isl_tokens: record.isl_tokens,
+            osl_tokens: record.osl_tokens,
+            cached_tokens: record.cached_tokens,
+            overlap_blocks,
+            queued_us: record.queued_us,
+            ttft_us: record.ttft_us,
+            e2e_us: record.e2e_us,
+            prefill_worker_id,
+            decode_worker_id,
+            block_size_tokens: size,
+            prompt: &users.routed_blocks(record.user)[..(record.isl_tokens / size) as usize],
+        });
+        wire.trace(record.finished_at_ms, &trace, self.out);
     }
 
     /// A part of a request is done, and with its last part the request.
@@ -199,7 +272,11 @@ impl Observed<'_, '_> {
             Some(think_ms) => {
                 driver.agenda.after(back_us + u64::from(think_ms) * 1_000, Event::Send(user));
             }
-            None => driver.agenda.after(back_us, Event::Arrival(user)),
+            None => {
+                let conversation = driver.users.conversation(user);
+                driver.pools.iter_mut().for_each(|of| _ = of.bindings.remove(&conversation));
+                driver.agenda.after(back_us, Event::Arrival(user));
+            }
         }
     }
 }
@@ -376,7 +453,22 @@ impl ServingContext for Observed<'_, '_> {
         self.driver.frontend(user)
     }
 
+    fn cleared(&mut self, worker: u16) {
+        let at_ms = self.driver.now_ms();
+        let Processes { pool, wire, .. } = &mut self.driver.pools[self.pool];
+        if !pool.publishes_events() {
+            return;
+        }
+        wire.cleared((at_ms, worker, Tier::Device), self.out);
+        if pool.host_blocks() > 0 {
+            wire.cleared((at_ms, worker, Tier::Host), self.out);
+        }
+    }
+
     fn forced_worker(&self, user: u32) -> ForcedWorker {
+        if let Some(worker) = self.bound_to(user) {
+            return ForcedWorker::To(worker);
+        }
         self.driver.pools[self.pool].faults.forced_worker(self.now_us(), self.driver.users.conversation(user))
     }
 
@@ -405,7 +497,8 @@ impl ServingContext for Observed<'_, '_> {
         });
         let back_us = timing::FIRST_TOKEN_BACK_US;
         let sent_us = driver.agenda.now_us() + back_us - e2e_us;
-        driver.report.finished(RequestRecord {
+        let record = RequestRecord {
+            user,
             sent_at_ms: driver.at_ms(sent_us),
             finished_at_ms: driver.now_ms(),
             worker: of_all,
@@ -416,7 +509,12 @@ impl ServingContext for Observed<'_, '_> {
             ttft_us,
             queued_us: served.queued_us + prefill.map_or(0, |part| part.queued_us),
             e2e_us,
-        });
+        };
+        driver.report.finished(record);
+        if self.driver.config.traces {
+            self.trace(&record);
+        }
+        self.publish_binding(user);
         if is_over {
             self.goes_on(user);
         }

@@ -1,6 +1,8 @@
 //! The processes of one pool as others see them: what they publish, log and suffer.
 //! Must not know the other pools, nor how requests are served.
 
+use rustc_hash::FxHashMap;
+
 use super::engine::Engine;
 use super::fault::{Fault, Faults, HashSeeds};
 use super::log::Log;
@@ -33,6 +35,8 @@ pub(super) struct Processes {
     pub(super) request_ids: Vec<String>,
     /// Blocks of each user's request that the router found on the worker it chose.
     pub(super) overlaps: Vec<u32>,
+    /// Which worker each conversation under way is bound to, and the number of the binding, where sessions are bound.
+    pub(super) bindings: FxHashMap<u64, (u16, u64)>,
     loads: Vec<LoadReport>,
 }
 
@@ -46,6 +50,7 @@ impl Processes {
             seeds: config.has(Fault::HashSeed).then(HashSeeds::default),
             request_ids: vec![String::new(); config.concurrency as usize],
             overlaps: vec![0; config.concurrency as usize],
+            bindings: FxHashMap::default(),
             loads: vec![LoadReport::default(); usize::from(config.workers)],
             pool,
         }

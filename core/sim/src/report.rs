@@ -21,6 +21,8 @@ pub const IN_FLIGHT_EVERY_MS: u64 = 250;
 /// A finished request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RequestRecord {
+    /// Number of the user, who has one request at a time.
+    pub user: u32,
     /// When the user sent it.
     pub sent_at_ms: Millis,
     /// When the last token came.
@@ -69,8 +71,12 @@ pub struct InFlightSample {
 pub struct DecisionRecord {
     /// When.
     pub at_ms: Millis,
+    /// Number of the user whose request it is.
+    pub user: u32,
     /// Number of the worker chosen.
     pub worker: u16,
+    /// Whether the conversation was bound to that worker, whatever it costs.
+    pub is_bound: bool,
     /// Number of the first worker of the pool chosen from.
     pub first_worker: u16,
     /// Prompt tokens.

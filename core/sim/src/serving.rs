@@ -42,6 +42,8 @@ pub(super) trait ServingContext: RequestTexts {
     fn host_evicted(&mut self, _worker: u16, _hash: BlockHash) -> Delivery {
         Delivery::Whole
     }
+    /// A worker cleared its cache.
+    fn cleared(&mut self, _worker: u16) {}
     /// All that happened on a worker at this moment was passed on.
     fn moment_ended(&mut self, _worker: u16) {}
     /// The prompt of a request is computed where only that is done; when its KV is where it goes on, [`Serving::transferred`]
@@ -243,6 +245,19 @@ impl Serving {
         self.dead[usize::from(worker)] = true;
         self.engines[usize::from(worker)].abort();
         self.fail_all(Failure::Disconnected, |flight| flight.worker == worker, around);
+    }
+
+    /// A worker clears its cache, and what runs on it begins anew.
+    pub(super) fn clear(&mut self, worker: u16, around: &mut impl ServingContext) {
+        let engine = &mut self.engines[usize::from(worker)];
+        engine.clear();
+        let is_stepping = engine.is_stepping();
+        self.router.forget(worker);
+        around.cleared(worker);
+        around.moment_ended(worker);
+        if !is_stepping {
+            self.begin_step(worker, around);
+        }
     }
 
     /// The frontends go away, with every request in flight, and come back knowing nothing.

@@ -71,6 +71,7 @@ pub(super) enum KvCacheEventData<'a> {
     },
     /// In 0.9 one event for each evicted block, like the mocker; 1.6 puts neighbours together.
     Removed { block_hashes: &'a [u64] },
+    Cleared,
 }
 
 pub(super) struct StoredBlocks<'a>(pub(super) &'a [Block]);
@@ -146,6 +147,16 @@ pub(super) enum ActiveSequenceEventData<'a> {
     },
     Free,
     MarkPrefillCompleted,
+}
+
+/// Which worker a session is bound to (1.6).
+#[derive(serde::Serialize)]
+pub(super) struct SessionAffinityEvent<'a> {
+    pub(super) session_id: &'a str,
+    pub(super) worker_id: u64,
+    pub(super) dp_rank: u32,
+    pub(super) sequence: u64,
+    pub(super) writer_id: u64,
 }
 
 #[derive(serde::Serialize)]

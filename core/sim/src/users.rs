@@ -105,7 +105,7 @@ impl Users {
     pub(super) fn job(&self, request: u32) -> Job {
         let User { isl_tokens, osl_tokens, .. } = self.users[request as usize];
         let max_output_tokens = self.workload.longest_output();
-        Job { request, isl_tokens, osl_tokens, max_output_tokens, is_prefilled: false }
+        Job { request, isl_tokens, osl_tokens, max_output_tokens, ..Job::default() }
     }
 
     /// A user wants a new conversation and waits for the next wave.

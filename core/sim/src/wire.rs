@@ -8,10 +8,11 @@ use super::fault::{Delivery, Fault, HashSeeds};
 pub(super) use super::shape::ActiveSequenceEventData as Step;
 use super::shape::{
     ActiveLoad, ActiveSequenceEvent, Envelope, KvCacheEvent, KvCacheEventData, KvHitRateEvent, ModelEntry,
-    RouterEvent, StoredBlocks, WorkerWithDpRank,
+    RouterEvent, SessionAffinityEvent, StoredBlocks, WorkerWithDpRank,
 };
 use super::tokens::mix;
 use super::topology::{Pool, Release};
+use super::trace::{self, RequestTrace};
 use radixscope_model::id::{BlockHash, Millis};
 use radixscope_model::record::Block;
 
@@ -103,6 +104,7 @@ struct Pending {
 enum KvEventData {
     Stored { parent_hash: Option<u64>, start_position: Option<u32>, blocks: Vec<Block> },
     Removed { block_hashes: Vec<u64> },
+    Cleared,
 }
 
 impl Pending {
@@ -114,6 +116,7 @@ impl Pending {
                 blocks: StoredBlocks(blocks),
             },
             KvEventData::Removed { block_hashes } => KvCacheEventData::Removed { block_hashes },
+            KvEventData::Cleared => KvCacheEventData::Cleared,
         };
         RouterEvent {
             worker_id,
@@ -135,11 +138,13 @@ struct RouterPublisher {
     hits: Sequence,
     metrics: Sequence,
     sequences: Sequence,
+    sessions: Sequence,
 }
 
 impl RouterPublisher {
     fn new(id: u64) -> Self {
-        Self { id, hits: Sequence::default(), metrics: Sequence::default(), sequences: Sequence::default() }
+        let [hits, metrics, sequences, sessions] = Default::default();
+        Self { id, hits, metrics, sequences, sessions }
     }
 }
 
@@ -163,6 +168,7 @@ pub(super) struct Wire {
     hits: Topic,
     metrics: Topic,
     sequences: Topic,
+    sessions: Topic,
     buffers: Buffers,
 }
 
@@ -274,6 +280,7 @@ impl Wire {
                 Release::V1_6 => of_component("kv_metrics"),
             },
             sequences: of_component("active_sequences_events"),
+            sessions: of_component("session_affinity_events"),
             buffers: Buffers::default(),
         }
     }
@@ -356,6 +363,14 @@ impl Wire {
         }
         let data = KvCacheEventData::Removed { block_hashes: &block_hashes };
         self.kv_event(at_ms, worker, data, delivery, out);
+    }
+
+    /// A worker cleared a tier of its cache.
+    pub(super) fn cleared(&mut self, (at_ms, worker, tier): (Millis, u16, Tier), out: WireOut<'_>) {
+        if self.line(worker) == EventTransport::EventPlane {
+            return self.waits(at_ms, worker, (tier, KvEventData::Cleared), Delivery::Whole, out);
+        }
+        self.kv_event(at_ms, worker, KvCacheEventData::Cleared, Delivery::Whole, out);
     }
 
     fn line(&self, worker: u16) -> EventTransport {
@@ -472,6 +487,25 @@ impl Wire {
         };
         let event = ActiveSequenceEvent { request_id, worker, data, router_id, lora_name };
         self.buffers.publish(&self.sequences, (router_id, sequence.next()), at_ms, &event, out);
+    }
+
+    /// The router gave a request of a session to the worker that the session is bound to, or that request ended.
+    pub(super) fn session(
+        &mut self,
+        (at_ms, frontend): (Millis, u8),
+        (session_id, worker, number): (&str, u16, u64),
+        out: WireOut<'_>,
+    ) {
+        let worker_id = self.worker_id(worker);
+        let router = &mut self.routers[usize::from(frontend)];
+        let event =
+            SessionAffinityEvent { session_id, worker_id, dp_rank: 0, sequence: number, writer_id: router.id };
+        self.buffers.publish(&self.sessions, (router.id, router.sessions.next()), at_ms, &event, out);
+    }
+
+    /// The frontend publishes what became of a request.
+    pub(super) fn trace(&mut self, at_ms: Millis, trace: &RequestTrace<'_>, out: WireOut<'_>) {
+        self.buffers.json(at_ms, Channel::Nats, trace::SUBJECT, trace, out);
     }
 
     /// What the router thinks a worker is doing.

@@ -63,6 +63,8 @@ pub(super) enum Event {
     FaultBegins,
     /// What began with the fault ends.
     FaultEnds,
+    /// The last worker of each pool clears its cache.
+    CacheCleared,
 }
 
 /// What is known of a user's request beyond the pool that it is in.
@@ -132,6 +134,7 @@ impl Driver {
         if driver.metrics.is_some() {
             driver.agenda.after(SCRAPE_EVERY_US, Event::Scrape);
         }
+        driver.clears_again();
         if let Some(strikes_us) = driver.pools.iter().find_map(|of| of.faults.strikes_us()) {
             driver.agenda.after(strikes_us, Event::FaultBegins);
         }
@@ -232,6 +235,12 @@ impl Driver {
                     fault_events::end(&mut self.at(pool, out), serving);
                 }
             }
+            Event::CacheCleared => {
+                for (pool, serving) in pools.iter_mut().enumerate() {
+                    serving.clear(self.config.workers - 1, &mut self.at(pool, out));
+                }
+                self.clears_again();
+            }
         }
     }
 
@@ -289,6 +298,12 @@ impl Driver {
         Millis(self.start.0 + us / 1_000)
     }
 
+    fn clears_again(&mut self) {
+        if let Some(every_ms) = self.config.cleared_every_ms {
+            self.agenda.after(u64::from(every_ms.get()) * 1_000, Event::CacheCleared);
+        }
+    }
+
     fn wave(&mut self) {
         let Self { users, agenda, jitter, .. } = self;
         let next_ms =
@@ -316,6 +331,11 @@ impl Driver {
             });
         }
         self.agenda.after(IN_FLIGHT_EVERY_MS * 1_000, Event::Sample);
+    }
+
+    /// Name of a user's conversation as the session that a client gives.
+    pub(super) fn session(&self, user: u32) -> String {
+        format!("{:016x}", self.users.conversation(user))
     }
 
     /// Which frontend a user talks to.

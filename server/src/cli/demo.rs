@@ -55,6 +55,9 @@ pub(super) fn simulated(options: &Simulation) -> Result<radixscope_sim::Config, 
     let config = radixscope_sim::Config {
         seed: options.seed,
         topology: options.topology,
+        // Dynamo 0.9 has no traces.
+        traces: options.topology != Topology::Aggregated,
+        session_affinity: options.session_affinity,
         workers: options.workers,
         blocks_per_worker: options.blocks.unwrap_or(usual_blocks),
         block_size_tokens,

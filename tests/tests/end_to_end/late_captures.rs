@@ -129,6 +129,13 @@ async fn over_zeromq_from_discovery_alone_a_late_viewer_is_complete() {
     over_zmq(OVER_ZMQ).await;
 }
 
+/// Event plane and discovery of 1.7 as they are by default.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_default_plane_of_1_7_is_complete_from_etcd_alone() {
+    let name = "1.7.0.dev20261026-zmq-etcd";
+    over_zmq(Attaching { name, found_by: FoundBy::Etcd, ..OVER_ZMQ }).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn over_zeromq_from_the_first_event_on_nothing_is_unknown() {
     let cluster = over_zmq(Attaching { before: None, ..OVER_ZMQ }).await;

@@ -1,6 +1,6 @@
 //! Why tokens of a prompt were computed anew.
 
-use radixscope_model::record::{DecidedBy, GoneReason, Reuse, same_cost};
+use radixscope_model::record::{Completeness, DecidedBy, GoneReason, Reuse, same_cost};
 use radixscope_state::cluster::DecisionEntry;
 
 /// A cause, in the order of the steps at which it acts.
@@ -24,6 +24,8 @@ pub enum LossCause {
     Scattered,
     /// A worker held them that the router could not choose.
     NotEligible,
+    /// A worker that could be chosen held them by its KV events, and the router's index did not have them.
+    RouterIndex,
     /// A worker that could be chosen held them, and cost more: it was busier.
     Load,
     /// It was not chosen, because the session of the request, or the request itself, was bound to another worker.
@@ -40,7 +42,7 @@ pub enum LossCause {
 
 impl LossCause {
     /// All, in their order.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::BelowBlock,
         Self::FirstSeen,
         Self::NotKnown,
@@ -50,6 +52,7 @@ impl LossCause {
         Self::EventLost,
         Self::Scattered,
         Self::NotEligible,
+        Self::RouterIndex,
         Self::Load,
         Self::Affinity,
         Self::Policy,
@@ -70,6 +73,7 @@ impl LossCause {
             Self::EventLost => "event_lost",
             Self::Scattered => "scattered",
             Self::NotEligible => "not_eligible",
+            Self::RouterIndex => "router_index",
             Self::Load => "load",
             Self::Affinity => "affinity",
             Self::Policy => "policy",
@@ -81,8 +85,8 @@ impl LossCause {
 }
 
 /// Why blocks were not seen before.
-pub(super) fn of_unseen(decided: &DecisionEntry) -> LossCause {
-    if decided.partial { LossCause::NotKnown } else { LossCause::FirstSeen }
+pub(super) fn of_unseen(decided: &DecisionEntry, reuse: &Reuse) -> LossCause {
+    if decided.partial || reuse.lacked_blocks { LossCause::NotKnown } else { LossCause::FirstSeen }
 }
 
 /// Why blocks that were seen were held by no worker any more.
@@ -94,6 +98,15 @@ pub(super) fn of_gone(reuse: &Reuse) -> LossCause {
         Some(GoneReason::NotReported) => LossCause::EventLost,
         None => LossCause::Scattered,
     }
+}
+
+/// What the worker of `eligible_blocks` held by the router's own index, where the router reported it; at least `chosen_blocks`.
+pub(super) fn blocks_in_index(decided: &DecisionEntry, reuse: &Reuse) -> u32 {
+    let decision = &decided.decision;
+    let holder = decision.candidates.iter().find(|of| Some(of.worker) == reuse.holder);
+    let reported = holder.filter(|_| decision.completeness == Completeness::AllCandidates);
+    let blocks = reported.map(|of| of.overlap_blocks + of.host_blocks + of.disk_blocks);
+    blocks.map_or(reuse.eligible_blocks, |blocks| blocks.clamp(reuse.chosen_blocks, reuse.eligible_blocks))
 }
 
 /// Why a worker that could be chosen and held more was not.

@@ -99,6 +99,7 @@ impl PromptReuse {
         let full = tokens(prompt_blocks);
         let [seen, held, eligible, chosen] =
             [seen_blocks, held_blocks, eligible_blocks, chosen_blocks].map(|blocks| tokens(blocks).min(full));
+        let indexed = tokens(cause::blocks_in_index(decided, &reuse)).clamp(chosen, eligible);
         let reported = decided.progress.cached_tokens.map(|cached| cached.min(isl_tokens));
         let reused = reported.map(|cached| cached.min(chosen));
         // The engine computes at least one token of each prompt, and with it the block that it is in.
@@ -106,10 +107,11 @@ impl PromptReuse {
         let unused = reused.map_or(0, |reused| chosen - reused);
         let all = [
             (LossCause::BelowBlock, isl_tokens - full + unused.min(last)),
-            (cause::of_unseen(decided), full - seen),
+            (cause::of_unseen(decided, &reuse), full - seen),
             (cause::of_gone(&reuse), seen - held),
             (LossCause::NotEligible, held - eligible),
-            (cause::of_skipped(decided, &reuse), eligible - chosen),
+            (LossCause::RouterIndex, eligible - indexed),
+            (cause::of_skipped(decided, &reuse), indexed - chosen),
             (LossCause::EngineHadLess, unused - unused.min(last)),
         ];
         Ok(Self {

@@ -46,6 +46,7 @@ impl Scene {
             holder: Some(WorkerIx(0)),
             gone: None,
             known_since_ms: Millis(NOW - 60_000),
+            lacked_blocks: false,
         };
         let mut progress = Progress::default();
         change(&mut decision, &mut reuse, &mut progress);
@@ -82,6 +83,7 @@ fn skip(reuse: &mut Reuse) {
 fn weigh(decision: &mut Decision, holder: f64) {
     decision.completeness = Completeness::AllCandidates;
     decision.candidates = vec![candidate(0, 5.0), candidate(2, holder)];
+    decision.candidates[1].overlap_blocks = 8;
 }
 
 /// Tokens of a prompt are those reused and those lost.
@@ -95,8 +97,9 @@ fn adds_up(reuse: &PromptReuse) {
 #[test]
 fn each_cause_is_found_by_what_was_recorded() {
     type Change = fn(&mut Decision, &mut Reuse, &mut Progress);
-    let table: [(Change, LossCause, u64); 13] = [
+    let table: [(Change, LossCause, u64); 15] = [
         (|_, _, _| {}, LossCause::FirstSeen, 20),
+        (|_, reuse, _| reuse.lacked_blocks = true, LossCause::NotKnown, 20),
         (
             |_, reuse, _| {
                 (reuse.held_blocks, reuse.eligible_blocks, reuse.chosen_blocks, reuse.gone) =
@@ -142,6 +145,16 @@ fn each_cause_is_found_by_what_was_recorded() {
                 skip(reuse);
             },
             LossCause::Load,
+            50,
+        ),
+        (
+            // Of 8 blocks that it held the router counted 2, fewer than of the chosen one.
+            |decision, reuse, _| {
+                weigh(decision, 9.0);
+                decision.candidates[1].overlap_blocks = 2;
+                skip(reuse);
+            },
+            LossCause::RouterIndex,
             50,
         ),
         (

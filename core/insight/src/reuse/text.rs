@@ -29,6 +29,7 @@ impl LossCause {
             Self::EventLost => "gone, event lost",
             Self::Scattered => "on several workers in pieces",
             Self::NotEligible => "worker could not be chosen",
+            Self::RouterIndex => "not in the router's index",
             Self::Load => "worker was busier",
             Self::Affinity => "bound to another worker",
             Self::Policy => "policy chose another worker",
@@ -62,6 +63,9 @@ impl LossCause {
             Self::NotEligible => {
                 "A worker held them that the router could not choose: it was unreachable, leaving or of another router."
             }
+            Self::RouterIndex => {
+                "A worker held them by its KV events, but the router's own index did not have them: it was behind, cold, or lost events."
+            }
             Self::Load => "A worker held them, but cost more than the chosen one because of its load.",
             Self::Affinity => "A worker held them, but the session or the request was bound to another one.",
             Self::Policy => {
@@ -90,6 +94,7 @@ impl LossCause {
             Self::WorkerLeft => Some("Fewer restarts, or a shared tier that outlives a worker."),
             Self::EventLost => Some("Findings shows what events were lost and why."),
             Self::Scattered | Self::NotEligible => None,
+            Self::RouterIndex => Some("Findings shows why the router's index differs from the workers' caches."),
             Self::Load => Some(
                 "A higher weight of overlap sends requests to the cache in spite of load; What-if shows what that costs.",
             ),

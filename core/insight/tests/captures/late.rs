@@ -98,24 +98,31 @@ fn a_dump_of_0_9_without_a_number_and_the_events_since_are_the_truth() {
     assert_eq!(player.queries, [None, None, None]);
 }
 
+/// Event plane and discovery as they are by default, in files or in etcd.
+const BY_DEFAULT: [&str; 2] = ["1.6.1-zmq-default", "1.7.0.dev20261026-zmq-etcd"];
+
 #[test]
 fn over_zeromq_from_discovery_alone_a_late_viewer_is_complete() {
-    let mut player = Player::new("1.6.1-zmq-default", "mid", Some(1.0));
-    player.play(|_, _, _| {});
-    is_true(&player, 3);
-    assert_eq!(player.queries, [None, None, None]);
+    for name in BY_DEFAULT {
+        let mut player = Player::new(name, "mid", Some(1.0));
+        player.play(|_, _, _| {});
+        is_true(&player, 3);
+        assert_eq!(player.queries, [None, None, None], "{name}");
+    }
 }
 
 #[test]
 fn over_zeromq_from_the_first_event_on_nothing_is_unknown() {
-    let mut player = Player::new("1.6.1-zmq-default", "mid", None);
-    player.play(|_, cluster, _| {
-        for state in cluster.workers().iter() {
-            assert_eq!((state.unknown_removed_total, state.unknown_parents_total), (0, 0));
-            assert_ne!(state.knowledge.state, TreeKnowledge::Partial);
-        }
-    });
-    is_true(&player, 3);
+    for name in BY_DEFAULT {
+        let mut player = Player::new(name, "mid", None);
+        player.play(|_, cluster, _| {
+            for state in cluster.workers().iter() {
+                assert_eq!((state.unknown_removed_total, state.unknown_parents_total), (0, 0));
+                assert_ne!(state.knowledge.state, TreeKnowledge::Partial);
+            }
+        });
+        is_true(&player, 3);
+    }
 }
 
 #[test]

@@ -445,6 +445,9 @@ impl Routing {
             u64::from(candidate.overlap_blocks)
         });
         let cached_blocks = cached_on_device(selected, &settings(cluster, Formula::E, worker, time.at_ms));
+        // The line of a bound choice does not say how much of it lies below the device.
+        let has_tiers = || cluster.pool_of(worker).is_some_and(|pool| cluster.has_tiers(pool));
+        let cached_blocks = cached_blocks.filter(|_| !selected.pinned || !has_tiers());
         let RequestIds { router, http } = &selected.ids;
         let in_span = http.as_deref().and_then(|http_id| self.book.request_in(http_id));
         let input = router.as_deref().or(in_span).and_then(|id| self.lines.take_input(id));

@@ -310,7 +310,8 @@ impl Routing {
             let found = outcome.as_ref().ok();
             let is_visible =
                 !context.ignores_cache && outcome.as_ref().err() != Some(&NotReconstructed::Prompt);
-            let reuse = if is_visible { reconstructor.reuse(ground, &choice, found) } else { None };
+            let logged = part.slots.costs.as_ref().map_or(&[][..], |costs| costs.candidates.here());
+            let reuse = is_visible.then(|| reconstructor.reuse(ground, &choice, found, logged)).flatten();
             Some(Attempt { report, path, outcome, reuse })
         });
         for pool in keyed {

@@ -105,6 +105,8 @@ pub(super) struct Reconstructor {
     chain: Vec<u64>,
     local: Vec<TokensHash>,
     overlaps: Vec<u32>,
+    /// Overlaps a millisecond before, where the router reported less.
+    earlier: Vec<u32>,
     workers: Vec<WorkerIx>,
     /// Whether the prompt that was weighed last is in `past`.
     is_loaded: bool,
@@ -263,12 +265,14 @@ impl Reconstructor {
     }
 
     /// How much of the prompt that was weighed last was cached where: as of the state that `found` agrees with, else as of the
-    /// decision's own time. `None`: the prompt or the state is not known.
+    /// decision's own time. What the router itself reported of its candidates, `logged`, counts where the trees have less, and
+    /// where they have more only by what was stored in the same millisecond. `None`: the prompt or the state is not known.
     pub(super) fn reuse(
         &mut self,
         ground: Ground<'_>,
         choice: &WeighedChoice<'_>,
         found: Option<&Found>,
+        logged: &[Candidate],
     ) -> Option<Reuse> {
         let Ground { cluster, changes, .. } = ground;
         let gone = changes.gone();
@@ -281,7 +285,10 @@ impl Reconstructor {
         let device_of =
             |overlaps: &[u32], worker: WorkerIx| overlaps.get(worker.slot().at()).copied().unwrap_or(0);
         let ours = u64::from(device_of(&self.overlaps, choice.report.worker));
-        if found.is_none() && choice.report.overlap_blocks.is_some_and(|reported| reported != ours) {
+        if found.is_none()
+            && logged.is_empty()
+            && choice.report.overlap_blocks.is_some_and(|reported| reported != ours)
+        {
             // What workers held was not what it is taken for here.
             return None;
         }
@@ -291,13 +298,25 @@ impl Reconstructor {
             self.is_eligible.resize(self.is_eligible.len().max(slot + 1), false);
             self.is_eligible[slot] = true;
         }
+        self.earlier.clear();
         let (mut held, mut eligible, mut chosen, mut holder) = (0, 0, 0, None);
         for (worker, _) in cluster.workers().indexed().filter(|(_, state)| state.pool == pool) {
             let slot = worker.slot();
             let device = device_of(&self.overlaps, worker);
             let was = |tier, at| self.past.was_in_tier(tier, slot, at);
             let below = self.tiers.beyond_at(cluster, pool, worker, device, was);
-            let blocks = device + below.host + below.disk + below.external;
+            let mut blocks = device + below.host + below.disk + below.external;
+            if let Some(of) = logged.iter().find(|of| of.worker == worker) {
+                let reported = of.overlap_blocks + of.host_blocks + of.disk_blocks;
+                if reported < blocks && self.earlier.is_empty() {
+                    let before = Micros(at.0.saturating_sub(1_000));
+                    self.past.overlap(cluster.tree(pool), OverlapRule::Prefix, before, &mut self.earlier);
+                }
+                let stored_just_then = || device_of(&self.earlier, worker) <= of.overlap_blocks;
+                if reported > blocks || (reported < blocks && stored_just_then()) {
+                    blocks = reported;
+                }
+            }
             let is_chosen = worker == choice.report.worker;
             held = held.max(blocks);
             if is_chosen {
@@ -329,6 +348,7 @@ impl Reconstructor {
             holder,
             gone: find(held),
             known_since_ms: gone.known_since(),
+            lacked_blocks: cluster.was_incomplete(pool, at.millis()),
         })
     }
 

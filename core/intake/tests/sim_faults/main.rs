@@ -7,7 +7,6 @@ mod events;
 mod lifecycle;
 mod load;
 mod observer;
-mod reuse;
 
 use radixscope_sim::{Config, ConfigError, Fault, FaultPlan};
 

@@ -28,6 +28,8 @@ pub struct Reuse {
     pub gone: Option<GoneBlock>,
     /// Blocks that were gone before this are not known to have been seen.
     pub known_since_ms: Millis,
+    /// The pool's tree lacked blocks then, so that what was not seen may have been cached.
+    pub lacked_blocks: bool,
 }
 
 /// A block that left the caches of all workers of a pool.

@@ -78,6 +78,24 @@ impl Log {
         }
     }
 
+    /// The router sent a request to the worker that its session is bound to.
+    pub(crate) fn pinned(
+        &mut self,
+        about: LogContext<'_>,
+        worker_id: u64,
+        chosen: &SimulatedCandidate,
+        out: WireOut<'_>,
+    ) {
+        let (candidate, id, worker_type) = (&chosen.candidate, about.request_id, self.role.worker_type());
+        let cached = f64::from(candidate.overlap_blocks) + f64::from(candidate.host_blocks) * self.host_weight;
+        let message = format_args!(
+            "Selected pinned worker: worker_type={worker_type}, worker_id={worker_id} dp_rank=0, logit: {:.3}, \
+             effective cached blocks: {cached:.2} request_id=\"{id}\"",
+            candidate.cost
+        );
+        self.write_about(about, (Level::Info, SELECTOR), message, out);
+    }
+
     /// A router that does not route by cost chose a worker.
     pub(crate) fn took_turn(&mut self, about: LogContext<'_>, worker_id: u64, out: WireOut<'_>) {
         const ROUTER: &str = "http-request: dynamo_runtime::pipeline::network::egress::push_router";

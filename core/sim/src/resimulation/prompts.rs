@@ -59,7 +59,7 @@ impl<'a> Prompts<'a> {
         let osl_tokens = self.settings.osl_tokens(arrival);
         // A recording does not contain the output limit of a request; the engine is given what it will be.
         let isl_tokens = arrival.isl_tokens;
-        Job { request, isl_tokens, osl_tokens, max_output_tokens: osl_tokens, is_prefilled: false }
+        Job { request, isl_tokens, osl_tokens, max_output_tokens: osl_tokens, ..Job::default() }
     }
 
     /// Blocks of prompt and output of a request in flight.

@@ -117,7 +117,7 @@ impl Cluster {
     }
 
     /// Whether the tree of a pool lacked blocks at a moment of the last seconds: it does now, or got them after that moment.
-    pub(super) fn was_incomplete(&self, pool: PoolIx, at: Millis) -> bool {
+    pub fn was_incomplete(&self, pool: PoolIx, at: Millis) -> bool {
         let came_after =
             |state: &WorkerState| state.knowledge.lacked_until_ms.is_some_and(|until| until > at);
         let peers = self.peers(pool);

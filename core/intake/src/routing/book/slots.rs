@@ -212,12 +212,17 @@ pub(in crate::routing) enum Candidates {
 }
 
 impl Candidates {
+    /// Those that are here.
+    pub(in crate::routing) fn here(&self) -> &[Candidate] {
+        match self {
+            Self::Here(candidates) => candidates,
+            Self::InState => &[],
+        }
+    }
+
     /// How many are here.
     pub(in crate::routing) fn len(&self) -> usize {
-        match self {
-            Self::Here(candidates) => candidates.len(),
-            Self::InState => 0,
-        }
+        self.here().len()
     }
 }
 

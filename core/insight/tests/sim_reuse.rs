@@ -1,0 +1,416 @@
+//! Where the reuse of prompts is lost, block for block and cause for cause as simulated deployments lost it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
+
+use radixscope_captures::Simulated;
+use radixscope_dynamo::envelope;
+use radixscope_dynamo::kv_event::{KvData, KvEvents, StorageTier};
+use radixscope_insight::reuse::{LossCause, PromptReuse};
+use radixscope_intake::{Intake, Received};
+use radixscope_model::id::{BlockHash, Millis, Worker};
+use radixscope_model::record::{GoneReason, SourceKind};
+use radixscope_router::RouterSettings;
+use radixscope_sim::{
+    Channel, Config, DecisionRecord, Fault, FaultPlan, RequestRecord, Simulation, Topology, Workload,
+};
+use radixscope_state::cluster::{Cluster, DecisionEntry};
+
+const START: Millis = Millis(1_767_225_600_000);
+
+/// What is simulated, and from when it is watched.
+struct Scenario {
+    config: Config,
+    seconds: u64,
+    watched_from_s: u64,
+}
+
+/// Conversations go on longer than caches hold them.
+fn scenario(topology: Topology) -> Scenario {
+    let config = Config {
+        topology,
+        traces: topology != Topology::Aggregated,
+        blocks_per_worker: 1_200,
+        block_size_tokens: 16,
+        concurrency: 160,
+        max_batch: 16,
+        max_num_tokens: 1_024,
+        workload: Workload {
+            starters: 4,
+            starter_tokens: (400, 600),
+            turns: (2, 4),
+            message_tokens: (20, 80),
+            pasted_tokens: (300, 900),
+            output_tokens: (80, 150),
+            short_output_tokens: (1, 80),
+            think_ms: (2_000, 20_000),
+            ..Workload::default()
+        },
+        ..Config::default()
+    };
+    Scenario { config, seconds: 120, watched_from_s: 0 }
+}
+
+/// When a worker ceased to hold a block, and why; times in milliseconds.
+#[derive(Clone, Copy, Debug)]
+struct Removal {
+    at: u64,
+    worker: u64,
+    why: GoneReason,
+}
+
+/// When blocks were first stored, who holds them, and how they ceased to be held by any worker, as the engines' events say.
+#[derive(Default)]
+struct Blocks {
+    stored: HashMap<BlockHash, u64>,
+    holders: HashMap<BlockHash, Vec<(u64, StorageTier)>>,
+    gone: HashMap<BlockHash, Vec<Removal>>,
+}
+
+impl Blocks {
+    fn take(&mut self, at: Millis, payload: &[u8], events: &mut KvEvents) {
+        let opened = envelope::open(payload).expect("sound");
+        let (payload, format) = opened.payload();
+        events.decode(payload, format).expect("sound");
+        for event in &events.events {
+            let worker = event.worker.id.0;
+            match &event.data {
+                KvData::Stored { blocks, .. } => {
+                    for block in events.blocks_of(blocks) {
+                        self.stored.entry(block.block_hash).or_insert(at.0);
+                        let holders = self.holders.entry(block.block_hash).or_default();
+                        if !holders.contains(&(worker, event.tier)) {
+                            holders.push((worker, event.tier));
+                        }
+                    }
+                }
+                KvData::Removed { hashes } => {
+                    let removal = Removal { at: at.0, worker, why: GoneReason::Evicted };
+                    for &hash in events.removed_of(hashes) {
+                        self.remove(hash, removal, |of| of == (worker, event.tier));
+                    }
+                }
+                KvData::Cleared => {
+                    let removal = Removal { at: at.0, worker, why: GoneReason::Cleared };
+                    self.lose_all(removal, |of| of == (worker, event.tier));
+                }
+            }
+        }
+    }
+
+    /// A worker holds nothing any more, or nothing in a tier.
+    fn lose_all(&mut self, removal: Removal, is_gone: impl Fn((u64, StorageTier)) -> bool + Copy) {
+        let hashes: Vec<BlockHash> = self.holders.keys().copied().collect();
+        hashes.into_iter().for_each(|hash| self.remove(hash, removal, is_gone));
+    }
+
+    fn remove(&mut self, hash: BlockHash, removal: Removal, is_gone: impl Fn((u64, StorageTier)) -> bool) {
+        let Some(holders) = self.holders.get_mut(&hash) else { return };
+        let before = holders.len();
+        holders.retain(|of| !is_gone(*of));
+        if before > 0 && holders.is_empty() {
+            self.gone.entry(hash).or_default().push(removal);
+        }
+    }
+
+    /// How many blocks of a prompt were stored before its decision: what was in the same millisecond may have been or not.
+    fn seen(&self, truth: &DecisionRecord) -> RangeInclusive<u32> {
+        let seen_by = |before: &dyn Fn(u64) -> bool| {
+            let is_seen = |hash: &&BlockHash| self.stored.get(*hash).is_some_and(|&at| before(at));
+            truth.prompt.iter().take_while(is_seen).count() as u32
+        };
+        seen_by(&|at| at < truth.at_ms.0)..=seen_by(&|at| at <= truth.at_ms.0)
+    }
+}
+
+/// What a deployment did, and the state that was made of what it emitted.
+struct Run {
+    decisions: Vec<DecisionRecord>,
+    requests: Vec<RequestRecord>,
+    blocks: Blocks,
+    cluster: Cluster,
+    simulation: Simulation,
+}
+
+fn run(scenario: Scenario) -> Run {
+    let Scenario { config, seconds, watched_from_s } = scenario;
+    let mut simulation = Simulation::new(config, START).expect("sound");
+    let (mut simulated, mut blocks, mut events) =
+        (Simulated::default(), Blocks::default(), KvEvents::default());
+    let (mut intake, mut cluster) = (Intake::default(), Cluster::default());
+    let source = intake.source("simulated", SourceKind::Simulator, START, &mut cluster).expect("sound");
+    let mut decisions: Vec<DecisionRecord> = Vec::new();
+    let watched_from = Millis(START.0 + watched_from_s * 1_000);
+    for step in 1..=seconds * 4 {
+        let until = Millis(START.0 + step * 250);
+        simulation.run_until(until, &mut |m| {
+            if m.channel == Channel::Nats && m.name.ends_with("kv-events") {
+                blocks.take(m.at_ms, m.payload, &mut events);
+            }
+            let removed = m.channel == Channel::Log && m.name.starts_with("frontend");
+            if let Some(worker) = std::str::from_utf8(m.payload).ok().filter(|_| removed).and_then(removed_worker) {
+                let removal = Removal { at: m.at_ms.0, worker, why: GoneReason::Left };
+                blocks.lose_all(removal, |of| of.0 == worker);
+            }
+            // Discovery is there for everybody who comes.
+            if m.at_ms >= watched_from || m.channel == Channel::Discovery {
+                let received = Received { source, at_ms: m.at_ms, payload: simulated.payload(&m) };
+                intake.handle(&received, &mut cluster);
+            }
+        });
+        let last = decisions.last().map_or((Millis(0), 0), |of| (of.at_ms, of.user));
+        let is_new = |of: &&DecisionRecord| (of.at_ms, of.user) > last && of.at_ms > last.0;
+        decisions.extend(simulation.report().decisions.iter().filter(is_new).cloned());
+        if step % 4 == 0 && until >= watched_from {
+            intake.flush(until, &mut cluster);
+        }
+    }
+    let requests = simulation.report().requests.iter().copied().collect();
+    Run { decisions, requests, blocks, cluster, simulation }
+}
+
+/// The worker of a line that says that it left.
+fn removed_worker(line: &str) -> Option<u64> {
+    line.split_once("instance removed, removing worker ")?.1.trim().parse().ok()
+}
+
+/// What was compared.
+#[derive(Default)]
+struct Compared {
+    decisions: usize,
+    /// Blocks: of prompts, seen, held, held by the chosen worker.
+    blocks: [u64; 4],
+    /// Tokens lost for each cause.
+    tokens: BTreeMap<LossCause, u64>,
+    /// Decisions of which the engine's cached tokens are reported.
+    reported: usize,
+}
+
+impl Run {
+    /// Decisions with the entry of each, where exactly one fits.
+    fn pairs(&self) -> impl Iterator<Item = (&DecisionRecord, &DecisionEntry)> {
+        let mut entries: HashMap<_, Vec<&DecisionEntry>> = HashMap::new();
+        for entry in self.cluster.decisions().newest_first() {
+            let decision = &entry.decision;
+            entries.entry((decision.worker, decision.isl_tokens, entry.decided_ms())).or_default().push(entry);
+        }
+        self.decisions.iter().filter_map(move |truth| {
+            let chosen = self.cluster.worker_ix(Worker::new(self.simulation.worker_id(truth.worker), 0))?;
+            match entries.get(&(chosen, Some(truth.isl_tokens.into()), truth.at_ms))?[..] {
+                [entry] => Some((truth, entry)),
+                _ => None,
+            }
+        })
+    }
+
+    /// The request of a decision, once it ended.
+    fn request(&self, truth: &DecisionRecord) -> Option<&RequestRecord> {
+        let ended_after = |of: &&RequestRecord| {
+            of.user == truth.user && of.isl_tokens == truth.isl_tokens && of.finished_at_ms >= truth.at_ms
+        };
+        self.requests.iter().find(ended_after)
+    }
+
+    /// Compares every decision of which the prompt is known.
+    fn compare(&self) -> Compared {
+        let mut compared = Compared::default();
+        for (truth, entry) in self.pairs() {
+            let Some(reuse) = entry.reuse else { continue };
+            compared.decisions += 1;
+            let overlap = |at: usize| {
+                let of = &truth.candidates[at].candidate;
+                of.overlap_blocks + of.host_blocks
+            };
+            let held = (0..truth.candidates.len()).map(overlap).max().expect("sound");
+            let chosen_at = usize::from(truth.worker - truth.first_worker);
+            let (chosen, seen) = (overlap(chosen_at), self.blocks.seen(truth));
+            assert_eq!(reuse.prompt_blocks as usize, truth.prompt.len(), "{truth:?}");
+            assert_eq!((reuse.held_blocks, reuse.eligible_blocks), (held, held), "{entry:?}");
+            assert_eq!(reuse.chosen_blocks, chosen, "{entry:?}");
+            assert!(seen.contains(&reuse.seen_blocks), "{} of {seen:?}: {reuse:?}", reuse.seen_blocks);
+
+            let mut expected = BTreeMap::new();
+            let size = u64::from(self.simulation.config().block_size_tokens);
+            let isl_tokens = u64::from(truth.isl_tokens);
+            let mut lose = |cause, tokens: u64| {
+                if tokens > 0 {
+                    *expected.entry(cause).or_insert(0) += tokens;
+                }
+            };
+            lose(LossCause::BelowBlock, isl_tokens - truth.prompt.len() as u64 * size);
+            lose(LossCause::FirstSeen, u64::from(reuse.prompt_blocks - reuse.seen_blocks) * size);
+            lose(self.why_gone(truth, entry), u64::from(reuse.seen_blocks - held) * size);
+            if held > chosen {
+                let holder = reuse.holder.expect("a worker held it");
+                let holder = self.cluster.worker(holder).expect("sound").id.id.0;
+                let of_pool = |at: &usize| self.simulation.worker_id(truth.first_worker + *at as u16) == holder;
+                let holder_at = (0..truth.candidates.len()).find(of_pool).expect("of this pool");
+                assert_eq!(overlap(holder_at), held);
+                let cost = |at: usize| truth.candidates[at].candidate.cost;
+                let cause = match truth.is_bound {
+                    true => LossCause::Affinity,
+                    false if cost(holder_at) <= cost(chosen_at) => LossCause::Chance,
+                    false => LossCause::Load,
+                };
+                lose(cause, u64::from(held - chosen) * size);
+            }
+            let found = PromptReuse::of(entry).expect("known");
+            if found.reused.is_some() {
+                let request = self.request(truth).expect("it ended");
+                let cached = u64::from(request.cached_tokens);
+                assert_eq!(found.reused, Some(cached.min(isl_tokens)), "{truth:?}");
+                compared.reported += 1;
+                let unused = (u64::from(chosen) * size).saturating_sub(cached);
+                let of_last = if u64::from(chosen) * size == isl_tokens { unused.min(size) } else { 0 };
+                lose(LossCause::BelowBlock, of_last);
+                lose(LossCause::EngineHadLess, unused - of_last);
+            }
+            let losses: BTreeMap<_, _> = found.losses.iter().copied().collect();
+            assert_eq!(losses, expected, "{truth:?} {entry:?}");
+            let of = [reuse.prompt_blocks, reuse.seen_blocks, held, chosen];
+            compared.blocks.iter_mut().zip(of).for_each(|(sum, of)| *sum += u64::from(of));
+            losses.into_iter().for_each(|(cause, tokens)| *compared.tokens.entry(cause).or_default() += tokens);
+        }
+        assert!(
+            compared.decisions * 10 >= self.decisions.len() * 9,
+            "{} of {} decisions",
+            compared.decisions,
+            self.decisions.len()
+        );
+        compared
+    }
+
+    /// Why the first block that no worker held was not held, by the engines' events; the entry has to name the same worker and time.
+    fn why_gone(&self, truth: &DecisionRecord, entry: &DecisionEntry) -> LossCause {
+        let reuse = entry.reuse.expect("known");
+        assert_eq!(reuse.gone.is_some(), reuse.seen_blocks > reuse.held_blocks, "{reuse:?}");
+        let Some(gone) = reuse.gone else { return LossCause::Scattered };
+        let hash = truth.prompt[reuse.held_blocks as usize];
+        let last =
+            self.blocks.gone[&hash].iter().rfind(|of| of.at <= truth.at_ms.0).copied().expect("it went before");
+        assert_eq!(self.cluster.worker(gone.worker).expect("sound").id.id.0, last.worker, "{reuse:?}");
+        assert!(gone.at_ms.0 <= last.at && last.at < gone.at_ms.0 + 100, "{last:?}: {reuse:?}");
+        assert_eq!(gone.why, last.why, "{last:?}: {reuse:?}");
+        match gone.why {
+            GoneReason::Evicted => LossCause::Evicted,
+            GoneReason::Cleared => LossCause::Cleared,
+            GoneReason::Left => LossCause::WorkerLeft,
+            GoneReason::NotReported => LossCause::EventLost,
+        }
+    }
+}
+
+impl Compared {
+    /// That these causes took most, and how many decisions report what their engines reused.
+    fn expect(&self, name: &str, causes: &[LossCause], reports: bool) {
+        println!("{name}: {} decisions, {} reported, {:?}", self.decisions, self.reported, self.tokens);
+        for cause in causes {
+            let tokens = self.tokens.get(cause).copied().unwrap_or(0);
+            assert!(tokens > 1_000, "{name}: {cause:?} {tokens}: {:?}", self.tokens);
+        }
+        assert!(self.reported * 10 >= if reports { self.decisions * 7 } else { 0 }, "{name}: {}", self.reported);
+    }
+}
+
+#[test]
+fn what_no_worker_held_was_evicted_and_what_was_skipped_was_on_a_busier_worker() {
+    let compared = run(scenario(Topology::Aggregated)).compare();
+    assert!(compared.blocks.is_sorted_by(|a, b| a > b), "each step loses some: {:?}", compared.blocks);
+    let causes = [LossCause::BelowBlock, LossCause::FirstSeen, LossCause::Evicted, LossCause::Load];
+    compared.expect("evicted", &causes, false);
+}
+
+#[test]
+fn what_a_worker_cleared_was_cleared() {
+    let mut scenario = scenario(Topology::Aggregated);
+    scenario.config.cleared_every_ms = NonZeroU32::new(20_000);
+    run(scenario).compare().expect("cleared", &[LossCause::Cleared, LossCause::Evicted], false);
+}
+
+#[test]
+fn what_a_worker_held_that_left_went_with_it() {
+    let mut scenario = scenario(Topology::Aggregated);
+    scenario.config.fault = Some(FaultPlan { fault: Fault::KillWorker, after_ms: 40_000 });
+    run(scenario).compare().expect("left", &[LossCause::WorkerLeft, LossCause::Evicted], false);
+}
+
+#[test]
+fn a_router_that_draws_passes_over_cheaper_workers_by_chance() {
+    let mut scenario = scenario(Topology::Aggregated);
+    scenario.config.router = RouterSettings { router_temperature: 0.5, ..scenario.config.router };
+    run(scenario).compare().expect("chance", &[LossCause::Chance, LossCause::Load], false);
+}
+
+#[test]
+fn a_session_that_is_bound_stays_with_its_worker_whoever_holds_more() {
+    let mut scenario = scenario(Topology::Tiers);
+    scenario.config.session_affinity = true;
+    // After it cleared its cache, others hold the beginning of its sessions' prompts.
+    scenario.config.cleared_every_ms = NonZeroU32::new(20_000);
+    run(scenario).compare().expect("affinity", &[LossCause::Affinity, LossCause::Cleared], true);
+}
+
+#[test]
+fn what_an_engine_reused_is_what_it_cached() {
+    run(scenario(Topology::Tiers)).compare().expect("tiers", &[LossCause::FirstSeen, LossCause::Load], true);
+}
+
+/// An engine whose removals are lost on the way is believed to hold more than it does.
+#[test]
+fn where_events_are_lost_engines_reuse_less_than_expected() {
+    let mut scenario = scenario(Topology::Tiers);
+    scenario.config.fault = Some(FaultPlan { fault: Fault::Gap, after_ms: 0 });
+    let run = run(scenario);
+    let (mut less, mut reported) = (0, 0);
+    for (truth, entry) in run.pairs() {
+        let Ok(found) = PromptReuse::of(entry) else { continue };
+        let lost: u64 = found.losses.iter().map(|(_, tokens)| tokens).sum();
+        let reused = found.reused.unwrap_or(found.steps[4]).min(found.steps[4]);
+        assert_eq!(lost + reused, u64::from(truth.isl_tokens), "{found:?}");
+        let Some(request) = run.request(truth).filter(|_| found.reused.is_some()) else { continue };
+        assert_eq!(found.reused, Some(request.cached_tokens.into()));
+        reported += 1;
+        less += found.losses.iter().filter(|(cause, _)| *cause == LossCause::EngineHadLess).count();
+    }
+    println!("lost events: {less} of {reported} decisions reused less");
+    assert!(less > 0 && reported > 1_000, "{less} of {reported}");
+}
+
+/// Whoever comes late does not know what was cached before.
+#[test]
+fn blocks_of_which_nothing_is_known_are_not_called_new() {
+    let mut scenario = scenario(Topology::Aggregated);
+    scenario.watched_from_s = 60;
+    let run = run(scenario);
+    let (mut compared, mut unknown) = (0, 0);
+    for (truth, entry) in run.pairs() {
+        let (Some(reuse), Ok(found)) = (entry.reuse, PromptReuse::of(entry)) else { continue };
+        compared += 1;
+        if reuse.seen_blocks < *run.blocks.seen(truth).start() {
+            let causes: Vec<LossCause> = found.losses.iter().map(|(cause, _)| *cause).collect();
+            assert!(causes.contains(&LossCause::NotKnown), "it was cached: {entry:?}");
+            assert!(!causes.contains(&LossCause::FirstSeen), "it was cached: {entry:?}");
+            unknown += 1;
+        }
+    }
+    println!("late: {unknown} of {compared} decisions with blocks of which nothing is known");
+    assert!(unknown > 20 && compared > 300, "{unknown} of {compared}");
+}
+
+/// A router that starts anew does not follow events for a minute.
+#[test]
+fn what_the_routers_index_lacks_is_named_while_it_is_cold() {
+    let mut scenario = scenario(Topology::Aggregated);
+    scenario.config.fault = Some(FaultPlan { fault: Fault::RouterRestart, after_ms: 40_000 });
+    let run = run(scenario);
+    let is_cold = |at: Millis| (40_000..=100_000).contains(&at.since(START));
+    let (mut while_cold, mut else_where) = (0, 0);
+    for (truth, entry) in run.pairs() {
+        let Ok(found) = PromptReuse::of(entry) else { continue };
+        let lost: u64 = found.losses.iter().filter(|of| of.0 == LossCause::RouterIndex).map(|of| of.1).sum();
+        *(if is_cold(truth.at_ms) { &mut while_cold } else { &mut else_where }) += lost;
+    }
+    println!("index: {while_cold} tokens while cold, {else_where} otherwise");
+    assert!(while_cold > 10_000 && else_where == 0, "{while_cold} {else_where}");
+}
