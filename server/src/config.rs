@@ -160,6 +160,9 @@ pub struct Sources {
     /// Logs of Dynamo's processes.
     #[command(flatten)]
     pub logs: Logs,
+    /// Files with request traces.
+    #[command(flatten)]
+    pub traces: Traces,
     /// Metrics to scrape.
     #[command(flatten)]
     pub prometheus: Prometheus,
@@ -263,12 +266,22 @@ pub struct Logs {
     pub logs: Vec<LogFile>,
 }
 
+/// Request traces of Dynamo's frontends, as they write them to files by default (from 1.3 on, DYN_REQUEST_TRACE=1).
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "Dynamo's request traces")]
+pub struct Traces {
+    /// DYN_REQUEST_TRACE_FILE_PATH of a frontend, a file of it (.jsonl, .jsonl.gz), or a folder with such files; followed as they grow
+    /// and new ones are begun; can be repeated, or separated by commas in the variable [default: none]
+    #[arg(long, env = "RADIXSCOPE_REQUEST_TRACE", value_name = "PATH", value_delimiter = ',')]
+    pub request_trace: Vec<PathBuf>,
+}
+
 /// Metrics of Dynamo's frontends and workers.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Dynamo's metrics")]
 pub struct Prometheus {
     /// Frontend, or system port of a worker, to scrape: latency, memory, load, events applied; from frontends also the list of
-    /// workers and the router's settings (1.7); can be repeated, or separated by commas in the variable [default: none;
+    /// workers (up to 1.6) and the router's settings (1.7); can be repeated, or separated by commas in the variable [default: none;
     /// default name: host:port; default path: /metrics]
     #[arg(
         long,

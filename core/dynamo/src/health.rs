@@ -1,4 +1,5 @@
-//! A frontend's `/health`: the instances that it knows (reference §7.6). A worker's own `/health` lists none.
+//! A frontend's `/health`: the instances that it knows (reference §7.6). A worker's own `/health` lists none, and neither does that of a
+//! frontend of 1.7.
 
 use super::discovery::Instance;
 use super::envelope::Format;
@@ -22,7 +23,7 @@ pub struct Health {
     pub query_endpoints: Vec<QueryEndpoint>,
 }
 
-/// Reads the body of a response, whatever its status. `None`: it lists no instances, as a worker's own.
+/// Reads the body of a response, whatever its status. `None`: it lists no instances.
 ///
 /// # Errors
 /// The first thing that was not understood: half a list would tell of departures that did not happen.
@@ -80,6 +81,8 @@ mod tests {
         assert_eq!(read(&body), Ok(Some(health)));
         let own = json!({"status": "ready", "uptime": {"secs": 3}, "endpoints": {"generate": "ready"}});
         assert_eq!(read(&own), Ok(None));
+        // Of a frontend of 1.7.0.dev20261026.
+        assert_eq!(read(&json!({"status": "healthy", "stage": "ready"})), Ok(None));
     }
 
     #[test]

@@ -63,21 +63,25 @@ pub struct RequestTrace<'a> {
     pub input_sequence_hashes: Option<Vec<u64>>,
 }
 
-/// Reads a record. `None`: it is of another kind than the end of a request.
+/// Reads a record as it is published, or as a line of a file has it, under `event`. `None`: it is of another kind than the end of a
+/// request.
 ///
 /// # Errors
 /// The first thing that was not understood.
 pub fn decode(body: &[u8]) -> Result<Option<RequestTrace<'_>>, DecodeError> {
-    let record: Record<'_> = typed::decode(TOPIC, body, Format::Json)?;
-    if record.schema != SCHEMA {
+    let mut record: Record<'_> = typed::decode(TOPIC, body, Format::Json)?;
+    if let Some(event) = record.event.filter(|_| record.schema.is_none()) {
+        record = typed::decode_json(TOPIC, event.get().as_bytes(), body)?;
+    }
+    let missing = |field| DecodeError::new(Reason::MissingField, format!("{TOPIC}: {field}: is missing (byte 0)"));
+    if record.schema.ok_or_else(|| missing("schema"))?.0 != SCHEMA {
         let problem = format!("{TOPIC}: another schema than {SCHEMA} (byte 0)");
         return Err(DecodeError::new(Reason::UnknownKind, problem));
     }
-    if record.event_type != "request_end" {
+    if record.event_type.ok_or_else(|| missing("event_type"))?.0 != REQUEST_END {
         return Ok(None);
     }
-    let missing = || DecodeError::new(Reason::MissingField, format!("{TOPIC}: request: is missing (byte 0)"));
-    let request = record.request.ok_or_else(missing)?.get().as_bytes();
+    let request = record.request.ok_or_else(|| missing("request"))?.get().as_bytes();
     let request: Request<'_> = typed::decode_json(TOPIC, request, body)?;
     // Without a session a request is traced all the same.
     let AgentContext { session_id } = typed::or_default(record.agent_context);
@@ -88,13 +92,52 @@ pub fn decode(body: &[u8]) -> Result<Option<RequestTrace<'_>>, DecodeError> {
 
 const TOPIC: &str = Topic::RequestTrace.as_str();
 
+/// What a line of a file of traces is, as far as it has to be known before it is decoded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FileLine {
+    /// The end of a request, in milliseconds of Unix time.
+    Ended(u64),
+    /// A record of another kind.
+    Other,
+    /// It cannot be told.
+    Unknown,
+}
+
+impl FileLine {
+    /// Of a line.
+    pub fn of(line: &[u8]) -> Self {
+        #[derive(Deserialize)]
+        struct Line<'a> {
+            #[serde(borrow)]
+            event: Event<'a>,
+        }
+        #[derive(Deserialize)]
+        struct Event<'a> {
+            #[serde(borrow)]
+            event_type: Cow<'a, str>,
+            event_time_unix_ms: Option<u64>,
+        }
+        match serde_json::from_slice(line) {
+            Ok(Line { event }) if event.event_type != REQUEST_END => Self::Other,
+            Ok(Line { event: Event { event_time_unix_ms: Some(at), .. } }) => Self::Ended(at),
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// The kind of record that a request ends with.
+const REQUEST_END: &str = "request_end";
+
 /// A record of any kind; other kinds than the end of a request have another `request`.
 #[derive(Deserialize)]
 struct Record<'a> {
     #[serde(borrow)]
-    schema: Cow<'a, str>,
+    schema: Option<Text<'a>>,
     #[serde(borrow)]
-    event_type: Cow<'a, str>,
+    event_type: Option<Text<'a>>,
+    /// In a file the record itself.
+    #[serde(borrow)]
+    event: Option<&'a RawValue>,
     event_time_unix_ms: Option<u64>,
     #[serde(borrow)]
     request: Option<&'a RawValue>,

@@ -952,6 +952,8 @@ pub enum SourceKind {
     WorkerTrees,
     /// Not one that is read: files that everything received is written to.
     Recording,
+    /// Files that a frontend writes request traces to.
+    RequestTraces,
 }
 
 impl SourceKind {
@@ -1074,7 +1076,7 @@ str_names! {
     SourceKind {
         Nats => "nats", Simulator => "simulator", Logs => "logs", Prometheus => "prometheus",
         Discovery => "discovery", Zmq => "zmq", WorkerTrees => "worker_trees",
-        Recording => "recording",
+        Recording => "recording", RequestTraces => "request_traces",
     }
 }
 str_names! {

@@ -10,25 +10,25 @@ use super::server::{Feed, Feeds};
 use super::{Failure, policy_file};
 use crate::config::{LogFile, MetricsUrl, Sources, TreeDumps};
 use crate::source::gate::Gate;
-use crate::source::{discovery, logs, nats, prometheus, trees, zmq};
+use crate::source::{discovery, logs, nats, prometheus, traces, trees, zmq};
 
 /// Whether no source is given.
 pub(super) fn is_nothing(from: &Sources) -> bool {
-    let Sources { nats, discovery, zmq, logs, prometheus, .. } = from;
+    let Sources { nats, discovery, zmq, logs, traces, prometheus, .. } = from;
     let has_plane = !nats.nats.is_empty() || discovery.discovery.is_some() || !zmq.zmq_broker.is_empty();
-    !has_plane && logs.logs.is_empty() && prometheus.prometheus.is_empty()
+    !has_plane && logs.logs.is_empty() && traces.request_trace.is_empty() && prometheus.prometheus.is_empty()
 }
 
 /// A feed for each.
 pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
     if is_nothing(&from) {
         return Err(Failure::Usage(anyhow!(
-            "nothing to listen to: give --discovery, --nats, --zmq-broker, --prometheus or --logs; `radixscope sources` detects \
+            "nothing to listen to: give --discovery, --nats, --zmq-broker, --prometheus, --logs or --request-trace; `radixscope sources` detects \
              what is there and prints the command"
         )));
     }
     let gate = Arc::new(Gate::new(&from));
-    let Sources { nats: listen_to, discovery, zmq, logs, prometheus: scraped, trees: asked, policy } = from;
+    let Sources { nats: listen_to, discovery, zmq, logs, traces, prometheus: scraped, trees: asked, policy } = from;
     let settings = policy_file::settings(policy.policy.as_deref())?;
     let namespace = listen_to.namespace.clone();
     let conflict = LogFile::conflict(&logs.logs).or_else(|| MetricsUrl::conflict(&scraped.prometheus));
@@ -69,6 +69,10 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
         let source = logs::LogSource::new(log);
         Feed::new(source.name().to_owned(), SourceKind::Logs, |to, stopped| source.run(to, stopped))
     }));
+    let sources = traces::TraceSource::all(traces.request_trace).map_err(|error| Failure::Usage(anyhow!(error)))?;
+    feeds.extend(sources.into_iter().map(|source| {
+        Feed::new(source.name().to_owned(), SourceKind::RequestTraces, |to, stopped| source.run(to, stopped))
+    }));
     // Without events the blocks from a query would go stale.
     let has_events = feeds.iter().any(|feed: &Feed| feed.kind().is_event_plane());
     let tree_dumps = if has_events { asked.tree_dumps } else { TreeDumps::Off };
@@ -98,7 +102,7 @@ mod tests {
     fn nothing_to_listen_to_is_an_error_that_names_the_options() {
         let Err(Failure::Usage(error)) = feeds_of(&[]) else { panic!("an error of usage") };
         let text = error.to_string();
-        for option in ["--discovery", "--nats", "--zmq-broker", "--prometheus", "--logs"] {
+        for option in ["--discovery", "--nats", "--zmq-broker", "--prometheus", "--logs", "--request-trace"] {
             assert!(text.contains(option), "{text}");
         }
         assert!(feeds_of(&["--prometheus", "http://a:8000/metrics"]).is_ok());

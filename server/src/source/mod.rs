@@ -3,11 +3,14 @@
 pub mod demo;
 pub mod discovery;
 pub mod gate;
+mod file_identity;
 mod http_tls;
+mod lines;
 mod link;
 pub mod logs;
 pub mod nats;
 pub mod prometheus;
+pub mod traces;
 pub mod trees;
 pub mod zmq;
 

@@ -65,6 +65,7 @@ mod score;
 mod secrets;
 mod stage;
 mod tokens;
+mod trace_files;
 mod tree_api;
 mod tree_dumps;
 mod viewers;

@@ -92,6 +92,7 @@ fn faults_of_traces_read_well() {
         Reason::UnknownKind
     );
     assert_eq!(error(r#"{"event_type":"request_end"}"#).0, Reason::MissingField);
+    assert_eq!(error(r#"{"event":{"event":{"schema":"dynamo.request.trace.v1"}}}"#).0, Reason::MissingField);
     assert_eq!(error("[]").0, Reason::WrongType);
 }
 
@@ -138,4 +139,11 @@ proptest! {
         }
         let _ = decode(&body);
     }
+}
+
+/// A line of a file has the record under `event`.
+#[test]
+fn a_line_of_a_file_is_the_record_that_is_in_it() {
+    let line = format!(r#"{{"timestamp":4746,"event":{REAL}}}"#);
+    assert_eq!(decode(line.as_bytes()), decode(REAL.as_bytes()));
 }

@@ -144,7 +144,8 @@ impl Checks {
     /// source still reads history: what it reports is not now.
     pub fn tick(&mut self, cluster: &Cluster, now: Millis) -> Vec<Record<'static>> {
         let catching_up = |s: &radixscope_state::cluster::SourceState| {
-            s.state == LinkState::CatchingUp && s.kind != SourceKind::Logs
+            s.state == LinkState::CatchingUp
+                && !matches!(s.kind, SourceKind::Logs | SourceKind::RequestTraces)
         };
         if cluster.sources().iter().any(catching_up) {
             self.caught_up = false;

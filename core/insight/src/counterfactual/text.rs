@@ -28,7 +28,7 @@ pub const NO_CANDIDATES_HINT: &str = "A decision can be judged once all workers'
 /// Which setting gives prompts to play, where there are none.
 pub const NO_ARRIVALS_HINT: &str = "Prompts can be played again once their block hashes are known. Start the frontends \
     with --router-replica-sync (DYN_ROUTER_REPLICA_SYNC=true); or from Dynamo 1.4 on with \
-    DYN_REQUEST_TRACE=1 and DYN_REQUEST_TRACE_SINKS=nats; or log DYN_LOG=debug, whose [ROUTING_INPUT] lines have them.";
+    DYN_REQUEST_TRACE=1, whose files --request-trace reads, or DYN_REQUEST_TRACE_SINKS=nats; or log DYN_LOG=debug, whose [ROUTING_INPUT] lines have them.";
 
 /// The report in one sentence: `With overlap_score_weight 1.5, router_temperature 0.2: 37 of 1,000
 /// decisions change worker.`

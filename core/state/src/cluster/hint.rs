@@ -58,7 +58,7 @@ const REPLICA_SYNC: HintOption = HintOption {
 const TRACE: HintOption = HintOption {
     versions: "1.4 and later",
     set: &["DYN_REQUEST_TRACE=1", "DYN_REQUEST_TRACE_SINKS=nats"],
-    on: "every frontend",
+    on: "every frontend; without the second its traces go to files, which --request-trace reads",
     shows: "worker, prompt, time to first token and tokens of each request, when it ends",
 };
 const INFO_LOG: HintOption = HintOption {

@@ -184,7 +184,7 @@ impl Observed<'_> {
     fn decisions(&self) -> Topic {
         let name = "Routing decisions";
         let setting = "--router-replica-sync on the frontends, or --logs with a frontend's log, or DYN_REQUEST_TRACE=1 with \
-                       DYN_REQUEST_TRACE_SINKS=nats (from 1.4)";
+                       --request-trace for its files or DYN_REQUEST_TRACE_SINKS=nats (from 1.4)";
         if self.registered.nats.contains_key("kv-hit-rate") && self.is_live(SourceKind::Nats) {
             return Topic::new(name, Some(true), "kv-hit-rate over NATS");
         }

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::rotated::{self, MAX_ROTATED, Rotated};
 use super::watch::Watch;
+use crate::source::file_identity::{Identity, identity};
 
 /// Maximum bytes read at once.
 pub(super) const CHUNK_BYTES: usize = 64 * 1024;
@@ -85,21 +86,6 @@ pub(super) struct Mark {
     pub(super) offset: u64,
     pub(super) head: Vec<u8>,
     pub(super) modified: SystemTime,
-}
-
-/// Identity of a file, independent of its name: device and inode.
-pub(super) type Identity = (u64, u64);
-
-#[cfg(unix)]
-pub(super) fn identity(metadata: &Metadata) -> Identity {
-    use std::os::unix::fs::MetadataExt as _;
-    (metadata.dev(), metadata.ino())
-}
-
-/// Without inodes only truncation is detected.
-#[cfg(not(unix))]
-pub(super) fn identity(_: &Metadata) -> Identity {
-    (0, 0)
 }
 
 impl Follower {

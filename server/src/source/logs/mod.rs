@@ -2,7 +2,6 @@
 //! delivered.
 
 mod follower;
-mod lines;
 mod rotated;
 mod watch;
 
@@ -16,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::Instant;
 
 use radixscope_dynamo::log_line::may_matter;
-use radixscope_intake::Payload;
+use radixscope_intake::{MAX_LOG_LINE_BYTES, Payload};
 use radixscope_model::number_format::count;
 use radixscope_model::record::{LinkState, MissedCause, Topic};
 
@@ -24,10 +23,10 @@ use crate::config::LogFile;
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
 use crate::source::SourceStatus;
+use crate::source::lines::Lines;
 use crate::source::link::LastStatus;
 use crate::time::now;
 use follower::{CHUNK_BYTES, Follower, ReadOutcome};
-use lines::Lines;
 use watch::Watch;
 
 /// Poll interval of a file.
@@ -151,7 +150,8 @@ struct Log<'t> {
 
 impl<'t> Log<'t> {
     fn new(source: &'t str, name: Arc<str>, to: &'t SourceHandle) -> Self {
-        let (lines, last, reported_at) = (Lines::default(), LastStatus::default(), Instant::now());
+        let (lines, last, reported_at) =
+            (Lines::new(MAX_LOG_LINE_BYTES), LastStatus::default(), Instant::now());
         Self { source, name, to, lines, read: 0, forwarded: 0, last, reported_at }
     }
 

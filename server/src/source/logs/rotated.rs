@@ -5,7 +5,8 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::follower::{HEAD_BYTES, Mark, identity};
+use super::follower::{HEAD_BYTES, Mark};
+use crate::source::file_identity::identity;
 
 /// Maximum rotated files that are queued. Rotation keeps fewer.
 pub(super) const MAX_ROTATED: usize = 64;

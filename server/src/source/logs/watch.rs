@@ -10,7 +10,7 @@ use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
 
-use super::follower::{Identity, identity};
+use crate::source::file_identity::{Identity, identity};
 
 /// Maximum symbolic links that are followed; more is a loop.
 const MAX_LINKS: usize = 8;

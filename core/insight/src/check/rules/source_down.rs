@@ -49,6 +49,11 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
             "what logs report: costs of candidates, departures, block sizes",
             "source_down/logs",
         ),
+        SourceKind::RequestTraces => (
+            "Cannot read",
+            "requests by their traces: tokens, times, how much was really cached, sessions",
+            "source_down/request_traces",
+        ),
         SourceKind::Prometheus => {
             ("Cannot read", "latency, errors and the process's own counters", "source_down/prometheus")
         }

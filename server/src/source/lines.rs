@@ -2,11 +2,10 @@
 
 use memchr::memchr;
 
-use radixscope_intake::MAX_LOG_LINE_BYTES;
-
 /// A buffer for incomplete lines.
-#[derive(Default)]
 pub(super) struct Lines {
+    /// Longest line that is given whole, in bytes.
+    max_bytes: usize,
     buffer: Vec<u8>,
     /// Start of the next line.
     start: usize,
@@ -17,6 +16,10 @@ pub(super) struct Lines {
 }
 
 impl Lines {
+    pub(super) const fn new(max_bytes: usize) -> Self {
+        Self { max_bytes, buffer: Vec::new(), start: 0, searched: 0, is_passing: false }
+    }
+
     /// Appends bytes and discards the lines that [`Self::next`] returned.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.start);
@@ -25,10 +28,10 @@ impl Lines {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next complete line, without its line feed. A line longer than [`MAX_LOG_LINE_BYTES`] is cut to one byte more than
+    /// The next complete line, without its line feed. A longer one than the longest is cut to one byte more than
     /// that, and returned as soon as that much is available.
     pub(super) fn next(&mut self) -> Option<&[u8]> {
-        const MOST: usize = MAX_LOG_LINE_BYTES + 1;
+        let most = self.max_bytes + 1;
         loop {
             let Some(feed) = memchr(b'\n', &self.buffer[self.searched..]).map(|at| self.searched + at) else {
                 self.searched = self.buffer.len();
@@ -36,15 +39,15 @@ impl Lines {
                     self.start = self.searched;
                     return None;
                 }
-                if self.searched - self.start < MOST {
+                if self.searched - self.start < most {
                     return None;
                 }
                 self.is_passing = true;
-                let front = self.start..self.start + MOST;
+                let front = self.start..self.start + most;
                 self.start = self.searched;
                 return Some(&self.buffer[front]);
             };
-            let line = self.start..feed.min(self.start + MOST);
+            let line = self.start..feed.min(self.start + most);
             (self.start, self.searched) = (feed + 1, feed + 1);
             if !std::mem::take(&mut self.is_passing) {
                 return Some(&self.buffer[line]);
@@ -54,7 +57,7 @@ impl Lines {
 
     /// End of input: the remainder without a line feed.
     pub(super) fn end(&mut self) -> Option<Vec<u8>> {
-        let Self { buffer, start, is_passing, .. } = std::mem::take(self);
+        let Self { buffer, start, is_passing, .. } = std::mem::replace(self, Self::new(self.max_bytes));
         let rest = buffer.get(start..).unwrap_or_default();
         (!rest.is_empty() && !is_passing).then(|| rest.to_vec())
     }
@@ -64,15 +67,17 @@ impl Lines {
 mod tests {
     use super::*;
 
+    const MAX_BYTES: usize = 256 * 1024;
+
     /// Lines of a text that comes in pieces of `size` bytes.
     fn lines(text: &[u8], size: usize) -> Vec<Vec<u8>> {
-        let (mut lines, mut found) = (Lines::default(), Vec::new());
+        let (mut lines, mut found) = (Lines::new(MAX_BYTES), Vec::new());
         for piece in text.chunks(size) {
             lines.push(piece);
             while let Some(line) = lines.next() {
                 found.push(line.to_vec());
             }
-            assert!(lines.buffer.len() <= MAX_LOG_LINE_BYTES + 1 + size, "{}", lines.buffer.len());
+            assert!(lines.buffer.len() <= MAX_BYTES + 1 + size, "{}", lines.buffer.len());
         }
         found.extend(lines.end());
         found
@@ -91,20 +96,20 @@ mod tests {
 
     #[test]
     fn a_line_without_end_is_given_cut_and_the_next_one_whole() {
-        let long = vec![b'x'; 3 * MAX_LOG_LINE_BYTES];
+        let long = vec![b'x'; 3 * MAX_BYTES];
         let text = [b"before\n", long.as_slice(), b"\nafter\n", &long].concat();
         for size in [4_096, 65_536, text.len()] {
             let found = lines(&text, size);
             let lengths: Vec<usize> = found.iter().map(Vec::len).collect();
-            let cut = MAX_LOG_LINE_BYTES + 1;
+            let cut = MAX_BYTES + 1;
             assert_eq!(lengths, [6, cut, 5, cut], "in pieces of {size}");
         }
     }
 
     #[test]
     fn the_longest_line_is_whole() {
-        let mut text = vec![b'x'; MAX_LOG_LINE_BYTES];
+        let mut text = vec![b'x'; MAX_BYTES];
         text.push(b'\n');
-        assert_eq!(lines(&text, 1_000), [&text[..MAX_LOG_LINE_BYTES]]);
+        assert_eq!(lines(&text, 1_000), [&text[..MAX_BYTES]]);
     }
 }

@@ -1,0 +1,263 @@
+//! The source of request traces in files, as frontends write them by default: one file that grows, or segments, compressed or not. Only
+//! records of the ends of requests are delivered, and of those that were there at the start only the recent ones: what ran before
+//! concerns no worker that is there now.
+
+mod segment;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use radixscope_dynamo::subject::{self, Subject};
+use radixscope_dynamo::trace::FileLine;
+use radixscope_dynamo::{DecodeError, Reason};
+use radixscope_intake::Payload;
+use radixscope_model::id::Millis;
+use radixscope_model::number_format::count;
+use radixscope_model::record::{LinkState, Topic};
+
+use crate::hub::{HubEnded, SourceHandle};
+use crate::shutdown::{Shutdown, over};
+use crate::source::SourceStatus;
+use crate::source::link::LastStatus;
+use crate::time::now;
+use segment::{Segment, SegmentRead};
+
+/// Poll interval. A frontend writes once a second.
+const POLL_EVERY: Duration = Duration::from_millis(500);
+/// How often the counts in the state are updated.
+const REPORT_EVERY: Duration = Duration::from_secs(10);
+/// Requests that ended longer before the start are not delivered.
+const RECENT_MS: u64 = 10 * 60_000;
+/// Maximum segments that are followed, the latest by name.
+const MAX_SEGMENTS: usize = 256;
+/// Maximum entries of a folder that are looked at.
+const MAX_ENTRIES: usize = 16_384;
+
+/// Files of one frontend to follow.
+pub struct TraceSource {
+    path: PathBuf,
+    name: String,
+}
+
+impl TraceSource {
+    /// A source for each path of the command line.
+    ///
+    /// # Errors
+    /// A path that is given twice.
+    pub fn all(paths: Vec<PathBuf>) -> Result<Vec<Self>, String> {
+        for (at, path) in paths.iter().enumerate() {
+            if paths[..at].contains(path) {
+                return Err(format!("--request-trace: {} is given twice", path.display()));
+            }
+        }
+        Ok(paths.into_iter().map(|path| Self { name: format!("request-trace/{}", path.display()), path }).collect())
+    }
+
+    /// Its name as a source.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Reads until the process ends.
+    pub async fn run(self, to: SourceHandle, shutdown: Shutdown) {
+        let mut end = shutdown;
+        let Some(subject) = subject::parse(subject::REQUEST_TRACE) else { return };
+        let since = Millis(now().0.saturating_sub(RECENT_MS));
+        let mut traces = Traces::new(&self, subject, since, &to);
+        tokio::select! {
+            () = over(&mut end) => {}
+            // The hub ends only with the process.
+            _ = traces.follow() => {}
+        }
+    }
+}
+
+/// What is read of one path.
+struct Traces<'t> {
+    path: &'t Path,
+    source: &'t str,
+    subject: Arc<Subject>,
+    since: Millis,
+    to: &'t SourceHandle,
+    /// By name, which is the order in which they were begun.
+    segments: BTreeMap<OsString, Segment>,
+    delivered: u64,
+    /// Requests that ended before `since`.
+    older: u64,
+    last: LastStatus,
+    reported_at: Instant,
+}
+
+impl<'t> Traces<'t> {
+    fn new(source: &'t TraceSource, subject: Subject, since: Millis, to: &'t SourceHandle) -> Self {
+        Self {
+            path: &source.path,
+            source: &source.name,
+            subject: Arc::new(subject),
+            since,
+            to,
+            segments: BTreeMap::new(),
+            delivered: 0,
+            older: 0,
+            last: LastStatus::default(),
+            reported_at: Instant::now(),
+        }
+    }
+
+    async fn follow(&mut self) -> Result<(), HubEnded> {
+        loop {
+            match self.find() {
+                Ok(()) if self.segments.is_empty() => {
+                    let shown = self.path.display();
+                    let detail = format!(
+                        "No request traces at {shown} yet: no such file, no file in it and none that begins with its name ends in \
+                         .jsonl or .jsonl.gz."
+                    );
+                    self.say(LinkState::Connecting, detail).await?;
+                }
+                Ok(()) => self.read_all().await?,
+                Err(error) => self.fails(&error).await?,
+            }
+            tokio::time::sleep(POLL_EVERY).await;
+        }
+    }
+
+    /// Finds the segments that are there.
+    fn find(&mut self) -> io::Result<()> {
+        let found = segments_of(self.path)?;
+        self.segments.retain(|name, _| found.contains_key(name));
+        for (name, path) in found {
+            self.segments.entry(name).or_insert_with(|| Segment::new(path));
+        }
+        Ok(())
+    }
+
+    /// Reads what is new, the oldest segment first.
+    async fn read_all(&mut self) -> Result<(), HubEnded> {
+        let names: Vec<OsString> = self.segments.keys().cloned().collect();
+        for name in names {
+            loop {
+                let Some(segment) = self.segments.get_mut(&name) else { break };
+                let (lines, broken) = match segment.read().await {
+                    Ok(SegmentRead::More(lines)) => (lines, None),
+                    Ok(SegmentRead::Broken(lines, why)) => (lines, Some(why)),
+                    Ok(SegmentRead::Nothing) => break,
+                    Err(error) => return self.fails(&error).await,
+                };
+                for line in lines {
+                    self.deliver(line).await?;
+                }
+                if let Some(why) = broken {
+                    self.reject(&name, why).await?;
+                }
+            }
+        }
+        self.is_current().await
+    }
+
+    async fn deliver(&mut self, line: Bytes) -> Result<(), HubEnded> {
+        // Other records than the end of a request concern no router. What cannot be read is rejected where it is decoded.
+        match FileLine::of(&line) {
+            FileLine::Ended(at) if at < self.since.0 => {
+                self.older += 1;
+                return Ok(());
+            }
+            FileLine::Other => return Ok(()),
+            FileLine::Ended(_) | FileLine::Unknown => {}
+        }
+        self.delivered += 1;
+        let payload = Payload::Nats { subject: Arc::clone(&self.subject), message: line };
+        self.to.deliver(now(), payload).await
+    }
+
+    /// A part of a segment cannot be read.
+    async fn reject(&mut self, name: &OsString, why: String) -> Result<(), HubEnded> {
+        let problem = format!("{}: {why}", name.to_string_lossy());
+        tracing::warn!(source = self.source, "{problem}");
+        let error = Box::new(DecodeError::new(Reason::Malformed, problem));
+        let payload = Payload::Unreadable { topic: Topic::RequestTrace, error, size_bytes: 0 };
+        self.to.deliver(now(), payload).await
+    }
+
+    /// Everything was read. Reported again with new counts, at most every [`REPORT_EVERY`].
+    async fn is_current(&mut self) -> Result<(), HubEnded> {
+        if self.last.state() == Some(LinkState::Live) && self.reported_at.elapsed() < REPORT_EVERY {
+            return Ok(());
+        }
+        let files = if self.segments.len() == 1 { "1 file".to_owned() } else { format!("{} files", self.segments.len()) };
+        let older = match self.older {
+            0 => String::new(),
+            older => format!("; {} that ended more than 10 min before the start left out", count(older)),
+        };
+        let detail = format!(
+            "Following {files} at {}: {} requests{older}.",
+            self.path.display(),
+            count(self.delivered)
+        );
+        self.say(LinkState::Live, detail).await
+    }
+
+    /// Reports why the traces cannot be read.
+    async fn fails(&mut self, error: &io::Error) -> Result<(), HubEnded> {
+        let shown = self.path.display();
+        let (state, detail) = match error.kind() {
+            io::ErrorKind::PermissionDenied => {
+                (LinkState::Refused, format!("Permission denied for {shown}; allow this user to read it."))
+            }
+            _ => (LinkState::Connecting, format!("{shown} cannot be read: {error}.")),
+        };
+        self.say(state, detail).await
+    }
+
+    /// Reports the state if it changed.
+    async fn say(&mut self, state: LinkState, detail: String) -> Result<(), HubEnded> {
+        self.reported_at = Instant::now();
+        self.last.report(self.to, self.source, SourceStatus { state, detail }).await
+    }
+}
+
+/// Files of a path, by name: those in a folder, a file of that name, and those that begin with it, `PATH.000000.jsonl.gz`. The latest
+/// [`MAX_SEGMENTS`].
+fn segments_of(path: &Path) -> io::Result<BTreeMap<OsString, PathBuf>> {
+    let mut found = BTreeMap::new();
+    let (folder, prefix) = if path.is_dir() {
+        (path, None)
+    } else {
+        let name = path.file_name().unwrap_or_default();
+        if path.is_file() {
+            found.insert(name.to_owned(), path.to_owned());
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        (folder, Some(format!("{}.", name.to_string_lossy())))
+    };
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+        Err(error) => return Err(error),
+    };
+    for entry in entries.take(MAX_ENTRIES) {
+        let entry = entry?;
+        let name = entry.file_name();
+        let text = name.to_string_lossy();
+        let is_trace = text.ends_with(".jsonl") || text.ends_with(".jsonl.gz");
+        if is_trace && prefix.as_ref().is_none_or(|prefix| text.starts_with(prefix.as_str())) {
+            let path = entry.path();
+            found.insert(name, path);
+        }
+    }
+    while found.len() > MAX_SEGMENTS {
+        found.pop_first();
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests;
