@@ -46,6 +46,7 @@ impl Scene {
             holder: Some(WorkerIx(0)),
             gone: None,
             known_since_ms: Millis(NOW - 60_000),
+            displaced_by: None,
         };
         let mut progress = Progress::default();
         change(&mut decision, &mut reuse, &mut progress);

@@ -8,9 +8,12 @@
 
 use super::changes::TreeChanges;
 use super::past::Past;
+use super::stores::{Look, Starts};
 use radixscope_model::id::{BlockHash, DecisionId, TokensHash, WorkerIx};
 use radixscope_model::micros::Micros;
-use radixscope_model::record::{Candidate, NotReconstructed, PathEnd, Reuse, same_cost};
+use radixscope_model::record::{
+    Candidate, DisplacedBy, GoneReason, NotReconstructed, PathEnd, Reuse, same_cost,
+};
 use radixscope_router::cost::{self, Common, Load, Overlap, RoutedRequest, WorkerInput};
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::{Cluster, TierBlocks, TierPaths, is_peer};
@@ -263,12 +266,13 @@ impl Reconstructor {
     }
 
     /// How much of the prompt that was weighed last was cached where: as of the state that `found` agrees with, else as of the
-    /// decision's own time. `None`: the prompt or the state is not known.
+    /// decision's own time. `None`: the prompt or the state is not known. Adds to `starts` where the prompt goes on.
     pub(super) fn reuse(
         &mut self,
         ground: Ground<'_>,
         choice: &WeighedChoice<'_>,
         found: Option<&Found>,
+        starts: &mut Starts,
     ) -> Option<Reuse> {
         let Ground { cluster, changes, .. } = ground;
         let gone = changes.gone();
@@ -315,10 +319,21 @@ impl Reconstructor {
             gone.find(pool, BlockHash(*chain), at)
         };
         let prompt_blocks = choice.prompt.len() as u32;
+        if let Some(&first) = self.blocks.get(ours as usize) {
+            starts.add(choice.report.worker, first, choice.report.decision);
+        }
         let mut seen = held.max(anywhere);
         while seen < prompt_blocks && find(seen).is_some() {
             seen += 1;
         }
+        // Where another worker holds the next block, none of it is gone: workers hold pieces.
+        let gone_block = if anywhere > held { None } else { find(held) };
+        let displaced_by = gone_block.filter(|gone| gone.why == GoneReason::Evicted).and_then(|gone| {
+            let look = changes.stores().around(gone.at_ms, gone.worker)?;
+            let Look { stored_blocks, run_blocks, .. } = look;
+            let decision = starts.find(gone.worker, &look);
+            Some(DisplacedBy { stored_blocks, decision, decision_blocks: run_blocks })
+        });
         Some(Reuse {
             decision: choice.report.decision,
             prompt_blocks,
@@ -327,8 +342,9 @@ impl Reconstructor {
             eligible_blocks: eligible,
             chosen_blocks: chosen,
             holder,
-            gone: find(held),
+            gone: gone_block,
             known_since_ms: gone.known_since(),
+            displaced_by,
         })
     }
 
