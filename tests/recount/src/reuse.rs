@@ -71,6 +71,9 @@ pub struct Steps {
     pub chosen: u64,
     /// Who held the block after those that are held last, and why it is gone.
     pub gone: Option<(Why, Worker)>,
+    /// Blocks that this worker stored on its device around then: at least in the nine seconds before, at most from eleven seconds before
+    /// until a second after.
+    pub stored: (u64, u64),
 }
 
 /// One prompt.
@@ -124,6 +127,8 @@ struct History {
     pools: BTreeMap<Worker, String>,
     /// When a router failed to reach a worker that had not left.
     failed: BTreeMap<Worker, u64>,
+    /// When each worker stored each block on its device.
+    stores: BTreeMap<Worker, Vec<u64>>,
     /// Whether it is remembered what became of blocks: from the first prompt on.
     is_remembered: bool,
 }
@@ -144,6 +149,9 @@ impl History {
         // A name is of one block.
         self.drop(at_us, (worker, tier), hash, Why::Evicted);
         self.held.entry((worker, tier)).or_default().insert(hash, chain);
+        if tier == 0 {
+            self.stores.entry(worker).or_default().push(at_us);
+        }
         let block = (self.pools[&worker].clone(), chain);
         self.holders.entry(block.clone()).or_default().insert((worker, tier));
         self.changes.entry(block).or_default().push(Change { at_us, worker, tier, is_held: true });
@@ -271,6 +279,14 @@ impl History {
             eligible: most(&|of| of == chosen || is_eligible(of)) as u64,
             chosen: held_by(chosen, TIERS.len()) as u64,
             gone: gone.map(|gone| (gone.why, gone.worker)),
+            stored: gone.map_or((0, 0), |gone| {
+                let stores = || self.stores.get(&gone.worker).into_iter().flatten();
+                let within = |before_us: u64, after_us: u64| {
+                    let near = gone.at_us - before_us..=gone.at_us + after_us;
+                    stores().filter(|at_us| near.contains(at_us)).count() as u64
+                };
+                (within(8_900_000, 0), within(11_100_000, 1_100_000))
+            }),
         };
         (steps, held_by(chosen, 1) as u64)
     }

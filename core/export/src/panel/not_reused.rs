@@ -4,7 +4,7 @@ use radixscope_insight::in_flight;
 use radixscope_insight::reuse::{LossCause, NoReuse, PromptReuse};
 use radixscope_model::id::{DecisionId, Millis, WorkerIx};
 use radixscope_model::number_format::{count, duration, percent, plural};
-use radixscope_model::record::{GoneBlock, Reuse};
+use radixscope_model::record::{GoneBlock, GoneReason, Reuse};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 
 /// Why a prompt was not reused whole. `None`: nothing is to be said of it, or nothing is known. `name`: a worker's.
@@ -34,6 +34,41 @@ pub fn sentence(
         [] => "All full blocks of the prompt were cached on the chosen worker.".to_owned(),
         parts => format!("Computed anew: {}.", parts.join("; ")),
     })
+}
+
+/// Blocks of a prompt that were cached before and were not any more when its worker was chosen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ghost {
+    /// Blocks of the prompt before them.
+    pub depth: u32,
+    /// How many are known to have been cached.
+    pub blocks: u32,
+    /// How many, why, where and when.
+    pub label: String,
+}
+
+/// The blocks behind the longest beginning of the prompt that any worker held. `None`: they were not gone, or it is not known.
+pub fn ghost(decided: &DecisionEntry, name: impl Fn(WorkerIx) -> String) -> Option<Ghost> {
+    let reuse = decided.reuse?;
+    let gone = reuse.gone?;
+    let blocks = reuse.seen_blocks.checked_sub(reuse.held_blocks).filter(|blocks| *blocks > 0)?;
+    let why = match gone.why {
+        GoneReason::Evicted => "evicted on",
+        GoneReason::Cleared => "cleared on",
+        GoneReason::Left => "gone with",
+        GoneReason::NotReported => "gone, event lost, from",
+    };
+    let (count, worker) = (plural(blocks.into(), "block", "blocks"), name(gone.worker));
+    let label = format!("{count} {why} {worker} {}", before(decided, gone.at_ms));
+    Some(Ghost { depth: reuse.held_blocks, blocks, label })
+}
+
+/// How long before the decision.
+fn before(decided: &DecisionEntry, at: Millis) -> String {
+    match decided.decided_ms().since(at) {
+        0..=999 => "in the second before".to_owned(),
+        ms => format!("{} before", duration(ms as f64)),
+    }
 }
 
 /// What a decision is called where another one is about it: by its session, its request, or its number.
@@ -123,9 +158,6 @@ impl<N: Fn(WorkerIx) -> String> Said<'_, N> {
     }
 
     fn before(&self, at: Millis) -> String {
-        match self.decided.decided_ms().since(at) {
-            0..=999 => "in the second before".to_owned(),
-            ms => format!("{} before", duration(ms as f64)),
-        }
+        before(self.decided, at)
     }
 }

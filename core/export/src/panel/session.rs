@@ -38,9 +38,9 @@ pub struct Turn {
     pub sentence: String,
 }
 
-/// The latest requests of a session, the first of them first.
-pub fn turns(cluster: &Cluster, session: &str, name: impl Fn(WorkerIx) -> String) -> Vec<Turn> {
-    // Of a request whose response comes from another worker, the choice that looked at caches.
+/// The retained decisions of a session, the first of them first: of a request whose response comes from another worker, the choice that
+/// looked at caches.
+pub fn requests<'a>(cluster: &'a Cluster, session: &str) -> Vec<&'a DecisionEntry> {
     let is_turn = |decided: &&DecisionEntry| {
         decided.decision.session.as_deref() == Some(session)
             && !decided.ignores_cache
@@ -48,6 +48,12 @@ pub fn turns(cluster: &Cluster, session: &str, name: impl Fn(WorkerIx) -> String
     };
     let mut all: Vec<&DecisionEntry> = cluster.decisions().newest_first().filter(is_turn).collect();
     all.sort_by_key(|decided| (decided.decided_ms(), decided.decision.id));
+    all
+}
+
+/// The latest requests of a session, the first of them first.
+pub fn turns(cluster: &Cluster, session: &str, name: impl Fn(WorkerIx) -> String) -> Vec<Turn> {
+    let all = requests(cluster, session);
     let ttft_of = |decided: &DecisionEntry| decided.time_to_first_token_ms().map(|(ms, _)| ms);
     let left_out = all.len().saturating_sub(MAX_TURNS);
     let reported = all.iter().filter(|decided| ttft_of(decided).is_some()).count();
@@ -111,3 +117,7 @@ impl Turn {
         format!("{cached}, {ttft}")
     }
 }
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use radixscope_captures::{CAPTURES_VARIABLE, Recording, fixtures};
 use radixscope_insight::reuse::{LossCause, PromptReuse};
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::record::GoneReason;
 use radixscope_recount::Worker;
 use radixscope_recount::recording::Recording as Raw;
 use radixscope_recount::reuse::{Counted, Steps, count};
@@ -30,6 +31,8 @@ struct Compared {
     reported: (u32, u64, u64),
     /// Prompts that only the recount has.
     not_shown: u32,
+    /// Evictions around which the worker stored blocks, and those where it is known of which request most were.
+    displaced: (u32, u32),
     differences: Vec<String>,
 }
 
@@ -63,6 +66,7 @@ impl Compared {
             self.differences.push(format!("{}: {reuse:?}, gone {gone:?}\n      not {counted:?}", counted.request_id));
         }
         let Some(steps) = same.or(counted.states.first()) else { return };
+        self.compare_stored(cluster, decided, steps);
         let all = [counted.prompt_blocks, steps.seen, steps.held, steps.eligible, steps.chosen];
         let shown = [u64::from(reuse.prompt_blocks), seen, held, eligible, chosen];
         self.counted.iter_mut().zip(all).for_each(|(sum, of)| *sum += of);
@@ -84,6 +88,26 @@ impl Compared {
             if let Some(traced) = counted.traced_tokens {
                 assert_eq!(prompt.reused, Some(traced), "{}", counted.request_id);
             }
+        }
+    }
+
+    /// What the worker stored that evicted the next block, around then.
+    fn compare_stored(&mut self, cluster: &Cluster, decided: &DecisionEntry, steps: &Steps) {
+        let Some((reuse, gone)) = decided.reuse.and_then(|reuse| Some((reuse, reuse.gone?))) else { return };
+        let Some(by) = reuse.displaced_by else {
+            assert!(gone.why != GoneReason::Evicted || steps.stored.0 == 0, "{decided:?}: {steps:?}");
+            return;
+        };
+        let (least, most) = steps.stored;
+        assert!((least..=most).contains(&by.stored_blocks.into()), "{by:?}, not {steps:?}");
+        assert!(by.decision_blocks <= by.stored_blocks, "{by:?}");
+        self.displaced.0 += 1;
+        if let Some(by) = by.decision.and_then(|id| cluster.decisions().get(id)) {
+            // Its blocks are stored when they are computed: behind its choice, and for a while after.
+            let (decided_ms, until_ms) = (by.decided_ms(), Millis(gone.at_ms.0 + 1_000));
+            assert_eq!(by.decision.worker, gone.worker);
+            assert!(decided_ms <= until_ms, "{by:?}: {gone:?}");
+            self.displaced.1 += 1;
         }
     }
 
@@ -147,7 +171,7 @@ fn steps_and_causes_are_those_of_an_independent_count() {
         .collect();
     folders.extend(std::env::var_os(CAPTURES_VARIABLE).map(PathBuf::from));
     let (mut prompts, mut differences, mut not_shown) = (0, 0, 0);
-    let mut lost = BTreeMap::<&str, u64>::new();
+    let (mut lost, mut displaced) = (BTreeMap::<&str, u64>::new(), (0, 0));
     println!("| Recording | Prompts | Sure | Blocks | Ever cached | Held | Eligible | Chosen | Reported tokens, held tokens | Only counted | Different |");
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
     for folder in folders {
@@ -163,7 +187,8 @@ fn steps_and_causes_are_those_of_an_independent_count() {
                 recording.name(), compared.prompts, compared.sure, cell(0), cell(1), cell(2), cell(3), cell(4),
                 compared.reported, compared.not_shown, compared.differences.len(),
             );
-            println!("    {:?}", compared.lost);
+            println!("    {:?}, displaced {:?}", compared.lost, compared.displaced);
+            displaced = (displaced.0 + compared.displaced.0, displaced.1 + compared.displaced.1);
             compared.differences.iter().for_each(|difference| println!("    {difference}"));
             prompts += compared.prompts;
             differences += compared.differences.len();
@@ -173,8 +198,9 @@ fn steps_and_causes_are_those_of_an_independent_count() {
             assert!(is_equal || !compared.differences.is_empty(), "{}: {:?}", recording.name(), compared.lost);
         }
     }
-    println!("{prompts} prompts, {lost:?}");
+    println!("{prompts} prompts, {lost:?}, displaced {displaced:?}");
     assert!(prompts > 1_000, "{prompts}");
     assert!(["evicted", "worker_left", "load", "not_eligible"].iter().all(|cause| lost[cause] > 0), "{lost:?}");
     assert_eq!((differences, not_shown), (0, 0));
+    assert!(displaced.0 >= 10 && displaced.1 * 10 >= displaced.0 * 8, "{displaced:?}");
 }
