@@ -32,6 +32,7 @@ mod rates;
 mod recording;
 mod resize;
 mod reuse;
+mod session_turns;
 mod status;
 mod summary;
 mod time_chart;

@@ -1,32 +1,45 @@
-//! Where the reuse of prompts is lost: a bar for each step, and what was lost for each cause with the way to the decision that lost
-//! most. Everything is computed by core; this shows it.
+//! Where the reuse of prompts is lost: a bar for each step, how it went over time, what was lost for each cause with the way to the
+//! decision that lost most, and whose sessions lost most. Everything is computed by core; this shows it.
 
 use leptos::prelude::*;
-use radixscope_export::panel::reuse::{self, CAPTION, LossLine, ReusePanel, StepLine, TITLE};
+use radixscope_export::panel::reuse::{
+    self, CAPTION, LossLine, ReusePanel, SessionLine, StepLine, TITLE, TREND_PARTS,
+};
+use radixscope_insight::reuse::Step;
+use radixscope_model::id::Millis;
 use radixscope_state::cluster::DecisionEntry;
 
 use crate::format;
-use crate::store::{Store, time_of_day};
+use crate::store::{Store, now_ms, time_of_day};
 use crate::url::Panel;
 use crate::view::control::view;
 use crate::view::figure::{EmptyPanel, Figure, PanelHead, Waiting, prose};
+use crate::view::session_turns::SessionTurns;
 use crate::view::time_chart::shown_span;
 use crate::view::time_menu::TimeMenu;
+
+/// Steps that are drawn over time: place among the shares, step, class.
+const TREND: [(usize, Step, &str); 3] =
+    [(0, Step::Seen, "seen"), (1, Step::Held, "held"), (3, Step::Chosen, "chosen")];
 
 /// The panel.
 #[component]
 pub fn ReusePanelView(store: Store) -> impl IntoView {
     let span = shown_span(store);
     let session = Memo::new(move |_| store.address.with(|address| address.session.clone()));
+    // How long the last look took, for measurements.
+    let took = StoredValue::new(0.0);
     let panel = Memo::new(move |_| {
         let (span, picked) = (span.get(), store.picked());
         session.with(|session| {
             let is_meant = |decided: &DecisionEntry| {
-                (span.from..=span.until).contains(&decided.decided_ms())
-                    && picked.is_none_or(|picked| picked == decided.decision.worker)
+                picked.is_none_or(|picked| picked == decided.decision.worker)
                     && (session.is_empty() || decided.decision.session.as_ref() == Some(session))
             };
-            store.on_beat(|shown| ReusePanel::of(shown, is_meant, time_of_day))
+            let began = now_ms();
+            let panel = store.on_beat(|shown| ReusePanel::of(shown, span, is_meant, time_of_day));
+            took.set_value(now_ms() - began);
+            panel
         })
     });
     let share = move |at: usize| {
@@ -45,7 +58,7 @@ pub fn ReusePanelView(store: Store) -> impl IntoView {
     let any = Memo::new(move |_| panel.with(|panel| panel.decisions > 0));
     let all_of_session = move |_| store.address.update(|address| address.session.clear());
     view! {
-        <section class="panel reuse" aria-labelledby="reuse-title" data-testid="reuse">
+        <section class="panel reuse" aria-labelledby="reuse-title" data-testid="reuse" data-took-ms=move || panel.with(|_| format!("{:.3}", took.get_value()))>
             <PanelHead store panel=Panel::Reuse title=TITLE>
                 <Figure id="reuse-held" label="of prompt tokens cached on the chosen worker" value=share(4) title/>
                 <Figure id="reuse-reused" label="reused by engines" value=share(5) title/>
@@ -63,7 +76,11 @@ pub fn ReusePanelView(store: Store) -> impl IntoView {
                     <ol class="reuse-steps">
                         {move || panel.with(|panel| panel.steps.iter().map(step).collect_view())}
                     </ol>
+                    <OverTime panel/>
+                    {move || panel.with(|panel| (!panel.half.is_empty()).then(|| view! { <p data-testid="reuse-half">{prose(&panel.half)}</p> }))}
                     <Losses store panel/>
+                    <SessionTurns store/>
+                    <SessionLosses store panel/>
                     <div class="reuse-notes">
                         {move || panel.with(|panel| panel.notes.iter().map(|note| view! { <p data-testid="reuse-note">{note.clone()}</p> }).collect_view())}
                     </div>
@@ -83,6 +100,70 @@ fn step(line: &StepLine) -> impl IntoView + use<> {
             <b>{text}</b>
             <span class="quiet">{tokens}</span>
         </li>
+    }
+}
+
+/// The shares of the steps over time: each bar a part of it, one in the other.
+#[component]
+fn OverTime(panel: Memo<ReusePanel>) -> impl IntoView {
+    let bars = move || {
+        panel.with(|panel| {
+            let bar = |(at, (begin, shares)): (usize, &(Millis, Option<[f64; 4]>))| {
+                let shares = (*shares)?;
+                let title = format!(
+                    "{}: {}",
+                    time_of_day(*begin),
+                    TREND.map(|(at, step, _)| format!("{} {}", format::percent(shares[at]), step.label())).join(", "),
+                );
+                let rect = |(of, _, class): (usize, Step, &'static str)| {
+                    let height = shares[of] * 100.0;
+                    view! { <rect class=class x=at.to_string() y=(100.0 - height).to_string() width="0.92" height=height.to_string()/> }
+                };
+                Some(view! { <g><title>{title}</title>{TREND.map(rect).collect_view()}</g> })
+            };
+            panel.trend.iter().enumerate().filter_map(bar).collect_view()
+        })
+    };
+    let span = move || {
+        panel.with(|panel| match (panel.trend.first(), panel.trend.last()) {
+            (Some((from, _)), Some((until, _))) => format!("{} to {}", time_of_day(*from), time_of_day(*until)),
+            _ => String::new(),
+        })
+    };
+    let entry = |(_, step, class): (usize, Step, &'static str)| view! { <span><i class=class aria-hidden="true"></i>{step.label()}</span> };
+    view! {
+        <figure class="reuse-trend">
+            <svg viewBox=format!("0 0 {TREND_PARTS} 100") preserveAspectRatio="none" role="img" data-testid="reuse-trend"
+                aria-label=move || format!("Shares of prompt tokens over time, {}", span())>{move || bars()}</svg>
+            <figcaption class="quiet">{move || span()} {TREND.map(entry).collect_view()}</figcaption>
+        </figure>
+    }
+}
+
+/// Sessions that lost most, each with the way to its requests.
+#[component]
+fn SessionLosses(store: Store, panel: Memo<ReusePanel>) -> impl IntoView {
+    let is_any = Memo::new(move |_| {
+        store.address.with(|address| address.session.is_empty()) && panel.with(|panel| !panel.sessions.is_empty())
+    });
+    let row = move |line: &SessionLine| {
+        let SessionLine { session, text } = line.clone();
+        let name = session.clone();
+        let open = move |_| store.address.update(|address| address.session.clone_from(&name));
+        view! {
+            <li>
+                <button class="plain mono" data-testid="reuse-session" title="Its requests one by one" on:click=open>{session}</button>
+                <span class="quiet">{text}</span>
+            </li>
+        }
+    };
+    view! {
+        <Show when=move || is_any.get()>
+            <h3>"Sessions that lost most"</h3>
+            <ul class="reuse-sessions" data-testid="reuse-sessions">
+                {move || panel.with(|panel| panel.sessions.iter().map(row).collect_view())}
+            </ul>
+        </Show>
     }
 }
 

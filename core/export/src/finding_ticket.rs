@@ -6,7 +6,9 @@ use time::OffsetDateTime;
 
 use super::tree::svg::label;
 use super::{FindingFilter, Summary, pending_text};
+use radixscope_insight::reuse::{Funnel, Step};
 use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::number_format::{UNKNOWN, count, percent, plural};
 use radixscope_model::record::{CheckStatus, Finding, Fix, Phase, RuleStatus, Severity};
 use radixscope_state::cluster::Cluster;
 
@@ -131,12 +133,39 @@ pub fn findings_ticket(cluster: &Cluster) -> String {
         text.push('\n');
         text.push_str(&finding_ticket(cluster, finding));
     }
+    text.push_str(&lost_reuse(cluster));
     let unknown = unknown(cluster);
     if !unknown.is_empty() {
         text.push_str("\n### Could not be judged\n\n");
         for rule in unknown {
             let _ = writeln!(text, "- {}: {}", line(&rule.subject), line(&rule.missing));
         }
+    }
+    text
+}
+
+/// Where the reuse of the retained decisions' prompts was lost, as a section; empty: no prompts are visible.
+fn lost_reuse(cluster: &Cluster) -> String {
+    let funnel = Funnel::of(cluster.decisions().newest_first());
+    let all = funnel.steps[Step::Prompt as usize];
+    if all == 0 {
+        return String::new();
+    }
+    let share = |tokens: u64| percent(tokens as f64 / all as f64);
+    let of = plural(funnel.decisions.into(), "decision", "decisions");
+    let mut text = format!("\n### Where reuse is lost\n\nOf the prompts of {of}:\n\n");
+    text.push_str("| Step | Tokens | Share |\n|---|---:|---:|\n");
+    for (step, tokens) in Step::ALL.into_iter().zip(funnel.steps) {
+        let _ = writeln!(text, "| {} | {} | {} |", step.label(), count(tokens), share(tokens));
+    }
+    if let (1.., _, reused) = funnel.reported {
+        let share = funnel.share(Step::Reused).map_or(UNKNOWN.to_owned(), percent);
+        let _ = writeln!(text, "| {} | {} | {share} |", Step::Reused.label(), count(reused));
+    }
+    text.push_str("\n| Why tokens were computed | Tokens | Share | Decisions |\n|---|---:|---:|---:|\n");
+    for loss in &funnel.losses {
+        let (label, tokens, decisions) = (loss.cause.label(), count(loss.tokens), count(loss.decisions.into()));
+        let _ = writeln!(text, "| {label} | {tokens} | {} | {decisions} |", share(loss.tokens));
     }
     text
 }

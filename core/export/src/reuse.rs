@@ -3,9 +3,12 @@
 use serde::Serialize;
 
 use radixscope_insight::reuse::{Funnel, Loss, PrefillPace, PromptReuse, Step};
-use radixscope_model::id::{Millis, Seq, Worker};
-use radixscope_model::record::{GoneReason, Reuse};
+use radixscope_model::id::{DecisionId, Millis, Seq, Worker};
+use radixscope_model::record::{DisplacedBy, GoneReason, Reuse};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
+
+use crate::finding_ticket::worker_name;
+use crate::panel::not_reused;
 
 /// Where the reuse of the prompts of many decisions was lost. Counts are tokens of prompts unless their names say otherwise; `null` is
 /// unknown.
@@ -151,6 +154,8 @@ pub(crate) struct ReuseRow {
     known_since_ms: Millis,
     /// Why tokens of the prompt had to be computed.
     losses: Vec<LossOf>,
+    /// The same in a sentence.
+    text: Option<String>,
 }
 
 #[derive(Serialize, Debug)]
@@ -162,6 +167,23 @@ struct GoneRow {
     why: GoneReason,
     /// Blocks that the worker held at that moment.
     worker_blocks: u32,
+    /// Blocks that it has room for; `null`: not reported.
+    worker_capacity_blocks: Option<u64>,
+    /// What it stored around then; `null` where it was not evicted, nothing was stored, or it was too long ago.
+    displaced_by: Option<DisplacedByRow>,
+}
+
+/// Blocks that the worker stored on its device from ten seconds before it evicted until a second after. That it evicted for these no
+/// event says.
+#[derive(Serialize, Debug)]
+struct DisplacedByRow {
+    stored_blocks: u32,
+    /// The decision of the request that most of these are of, its id and session; `null`: not known.
+    decision: Option<DecisionId>,
+    request_id: Option<String>,
+    session: Option<String>,
+    /// How many are of that request.
+    decision_blocks: u32,
 }
 
 #[derive(Serialize, Debug)]
@@ -174,7 +196,7 @@ impl ReuseRow {
     pub(crate) fn of(cluster: &Cluster, decided: &DecisionEntry) -> Option<Self> {
         let Reuse { prompt_blocks, seen_blocks, held_blocks, eligible_blocks, chosen_blocks, .. } =
             decided.reuse?;
-        let Reuse { holder, gone, known_since_ms, .. } = decided.reuse?;
+        let Reuse { holder, gone, known_since_ms, displaced_by, .. } = decided.reuse?;
         let id_of = |worker| cluster.worker(worker).map(|worker| worker.id);
         let losses = PromptReuse::of(decided).map(|reuse| reuse.losses).unwrap_or_default();
         Some(Self {
@@ -186,13 +208,35 @@ impl ReuseRow {
             holder: holder.and_then(id_of),
             gone: gone.and_then(|gone| {
                 let worker = id_of(gone.worker)?;
-                Some(GoneRow { worker, at_ms: gone.at_ms, why: gone.why, worker_blocks: gone.held_blocks })
+                Some(GoneRow {
+                    worker,
+                    at_ms: gone.at_ms,
+                    why: gone.why,
+                    worker_blocks: gone.held_blocks,
+                    worker_capacity_blocks: cluster.capacity(gone.worker).map(|capacity| capacity.value),
+                    displaced_by: displaced_by.map(|by| DisplacedByRow::of(cluster, by)),
+                })
             }),
             known_since_ms,
             losses: losses
                 .into_iter()
                 .map(|(cause, tokens)| LossOf { cause: cause.as_str(), tokens })
                 .collect(),
+            text: not_reused::sentence(cluster, decided, |worker| worker_name(cluster, worker)),
         })
+    }
+}
+
+impl DisplacedByRow {
+    fn of(cluster: &Cluster, by: DisplacedBy) -> Self {
+        let DisplacedBy { stored_blocks, decision, decision_blocks } = by;
+        let known = decision.and_then(|id| cluster.decisions().get(id)).map(|decided| &decided.decision);
+        Self {
+            stored_blocks,
+            decision,
+            request_id: known.and_then(|known| known.request_id.clone()),
+            session: known.and_then(|known| known.session.clone()),
+            decision_blocks,
+        }
     }
 }

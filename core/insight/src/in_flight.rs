@@ -86,6 +86,12 @@ pub fn per_worker(cluster: &Cluster, steps: TimeSteps) -> Vec<(WorkerIx, Vec<Opt
     known.map(|(worker, state)| (worker, of(state))).collect()
 }
 
+/// Most requests at once on a worker in the second of a time; `None`: not known, or too long ago.
+pub fn most_at(cluster: &Cluster, worker: WorkerIx, at: Millis) -> Option<u32> {
+    let second = TimeSteps::seconds(Millis((at.0 / RATE_BUCKET_MS + 1) * RATE_BUCKET_MS), 1);
+    cluster.worker(worker)?.in_flight.most_in_steps(second).next()?
+}
+
 /// Most sequences in a batch of one worker, as the frontends' metrics give it; `None`: not reported, or models differ.
 pub fn batch_limit(cluster: &Cluster) -> Option<u64> {
     let models = cluster.processes().iter().flat_map(|process| process.models());

@@ -52,7 +52,7 @@ pub use engine::Engine;
 pub use finding::{CheckStatus, Evidence, Finding, Fix, PanelRef, Pending, Phase, RuleStatus, Severity};
 pub use knowledge::{Divergence, KnowledgeWhy, QueryState, TreeKnowledge};
 pub use pool::{Role, RoleEvidence, RoutingMode, Tier};
-pub use reuse::{GoneBlock, GoneReason, Reuse};
+pub use reuse::{DisplacedBy, GoneBlock, GoneReason, Reuse};
 pub use scrape::{
     Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, QueueFigures, RankFigures,
     RoutingState, Scrape, WorkerFigures,

@@ -190,36 +190,9 @@ impl Capture {
     }
 
     fn message(&mut self, message: &Value) -> Result<()> {
-        let subject = message["s"].as_str().unwrap_or_default();
-        // JetStream hands each message on to its consumers: the same bytes a second time.
-        if message["r"].as_str().is_some_and(|reply| reply.starts_with("$JS.ACK.")) {
-            return Ok(());
-        }
-        let Some(topic) = ["kv-events", "kv-hit-rate", "active_sequences_events"]
-            .into_iter()
-            .find(|topic| subject.strip_suffix(topic).is_some_and(|rest| rest.ends_with('.')))
-        else {
+        let Some(Message { topic, pool, at_s, is_published, payload }) = Message::open(message)? else {
             return Ok(());
         };
-        let bytes = BASE64_STANDARD.decode(message["p"].as_str().context("no payload")?)?;
-        let (mut at_s, mut is_published) = (message["t"].as_f64().unwrap_or(0.0), false);
-        let payload = if bytes.first() == Some(&b'{') {
-            serde_json::from_slice(&bytes)?
-        } else {
-            let envelope = rmpv::decode::read_value(&mut bytes.as_slice())?;
-            let of_envelope = |wanted: &str| {
-                let map = envelope.as_map()?;
-                map.iter().find(|(key, _)| key.as_str() == Some(wanted)).map(|(_, value)| value)
-            };
-            if let Some(published_ms) = of_envelope("published_at").and_then(rmpv::Value::as_u64) {
-                (at_s, is_published) = (published_ms as f64 / 1_000.0, true);
-            }
-            let inner = of_envelope("payload")
-                .and_then(rmpv::Value::as_slice)
-                .context("an envelope without payload")?;
-            as_json(&rmpv::decode::read_value(&mut &inner[..])?)
-        };
-        let pool = pool_of(subject).unwrap_or_default();
         match (topic, &payload) {
             ("kv-events", Value::Array(events)) => {
                 events.iter().try_for_each(|event| self.kv_event(event, &pool))
@@ -325,6 +298,63 @@ impl Capture {
             worker.clear();
         }
         Ok(())
+    }
+}
+
+/// A message about blocks or requests.
+pub(crate) struct Message {
+    /// What it is about: the last word of its subject.
+    pub(crate) topic: &'static str,
+    /// The pool on whose subject it is.
+    pub(crate) pool: String,
+    /// When it was published, Unix seconds; when it was received, where there is no envelope.
+    pub(crate) at_s: f64,
+    /// Whether it is the time of publication.
+    pub(crate) is_published: bool,
+    /// One or several.
+    pub(crate) payload: Value,
+}
+
+impl Message {
+    /// The JSON text that a recorded message carries.
+    pub(crate) fn json(message: &Value) -> Result<Value> {
+        let bytes = BASE64_STANDARD.decode(message["p"].as_str().context("no payload")?)?;
+        Ok(serde_json::from_slice(&bytes)?)
+    }
+
+    /// Opens a recorded message; `None`: it is about something else, or a copy.
+    pub(crate) fn open(message: &Value) -> Result<Option<Self>> {
+        let subject = message["s"].as_str().unwrap_or_default();
+        // JetStream hands each message on to its consumers: the same bytes a second time.
+        if message["r"].as_str().is_some_and(|reply| reply.starts_with("$JS.ACK.")) {
+            return Ok(None);
+        }
+        let Some(topic) = ["kv-events", "kv-hit-rate", "active_sequences_events"]
+            .into_iter()
+            .find(|topic| subject.strip_suffix(topic).is_some_and(|rest| rest.ends_with('.')))
+        else {
+            return Ok(None);
+        };
+        let bytes = BASE64_STANDARD.decode(message["p"].as_str().context("no payload")?)?;
+        let (mut at_s, mut is_published) = (message["t"].as_f64().unwrap_or(0.0), false);
+        let payload = if bytes.first() == Some(&b'{') {
+            serde_json::from_slice(&bytes)?
+        } else {
+            let envelope = rmpv::decode::read_value(&mut bytes.as_slice())?;
+            let of_envelope = |wanted: &str| {
+                let map = envelope.as_map()?;
+                map.iter().find(|(key, _)| key.as_str() == Some(wanted)).map(|(_, value)| value)
+            };
+            if let Some(published_ms) = of_envelope("published_at").and_then(rmpv::Value::as_u64) {
+                (at_s, is_published) = (published_ms as f64 / 1_000.0, true);
+            }
+            let inner = of_envelope("payload")
+                .and_then(rmpv::Value::as_slice)
+                .context("an envelope without payload")?;
+            as_json(&rmpv::decode::read_value(&mut &inner[..])?)
+        };
+        let pool = pool_of(subject).unwrap_or_default();
+        Ok(Some(Self { topic, pool, at_s, is_published, payload }))
     }
 }
 

@@ -29,6 +29,7 @@ mod loads;
 pub mod log;
 pub mod metrics;
 pub mod recording;
+pub mod reuse;
 pub mod router;
 
 /// A worker's id and its data-parallel rank.

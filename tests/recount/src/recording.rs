@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -43,6 +43,8 @@ pub struct Client {
     pub request_id: String,
     /// Tokens of the prompt.
     pub prompt_tokens: Option<u64>,
+    /// Tokens of it that the engine reused.
+    pub cached_tokens: Option<u64>,
     /// Where it ran; where prefill and decode are apart, where its prompt was computed.
     pub prefill_worker_id: Option<u64>,
     /// Where it ran, or was decoded.
@@ -56,9 +58,7 @@ impl Recording {
     /// When the messages or a frontend's log are missing, or something cannot be read.
     pub fn read(folder: &Path) -> Result<Self> {
         let shown = folder.display();
-        let nats = files::find(folder, &["nats.jsonl.gz", "cap.nats.jsonl.gz"]);
-        let nats = nats.with_context(|| format!("no recorded messages in {shown}"))?;
-        let mut capture = Capture::read(&nats)?;
+        let mut capture = Capture::read(&Self::messages(folder)?)?;
         let discovery = files::find(folder, &["discovery.jsonl.gz", "discovery.jsonl"]);
         let discovery = discovery.map(|path| Discovery::read(&path)).transpose()?.unwrap_or_default();
         for (&id, card) in &discovery.cards {
@@ -106,6 +106,12 @@ impl Recording {
             decision.on_device();
         }
         Ok(Self { decisions, capture, discovery, scrapes, times_ms, clients })
+    }
+
+    /// The file of a folder's messages.
+    pub(crate) fn messages(folder: &Path) -> Result<PathBuf> {
+        let found = files::find(folder, &["nats.jsonl.gz", "cap.nats.jsonl.gz"]);
+        found.with_context(|| format!("no recorded messages in {}", folder.display()))
     }
 
     /// Choices that the client's own notes contradict: another worker or length.
@@ -177,7 +183,8 @@ impl Recording {
     }
 }
 
-fn frontend_logs(folder: &Path) -> Result<Vec<std::path::PathBuf>> {
+/// The logs of a folder's frontends.
+pub(crate) fn frontend_logs(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut logs = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))? {
         let path = entry?.path();
@@ -202,6 +209,7 @@ fn client(line: &str) -> Option<Client> {
     Some(Client {
         request_id: line["id"].as_str()?.strip_prefix("chatcmpl-")?.to_owned(),
         prompt_tokens: line["usage"]["prompt_tokens"].as_u64(),
+        cached_tokens: line["usage"]["prompt_tokens_details"]["cached_tokens"].as_u64(),
         prefill_worker_id: worker("prefill_worker_id"),
         decode_worker_id: worker("decode_worker_id"),
     })

@@ -1,9 +1,12 @@
 //! Where reuse is lost: the page's figures are the API's, and a cause leads to the decision that lost most for it.
 
+use radixscope_captures::Recording;
 use radixscope_model::number_format::count;
-use radixscope_tests::browser::with_page;
+use radixscope_tests::browser::{Page, with_page};
+use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;
-use radixscope_tests::wait;
+use radixscope_tests::{paths, replay, wait};
+use serde_json::Value;
 
 #[tokio::test]
 async fn steps_and_losses_are_the_apis_and_lead_to_a_decision() {
@@ -39,6 +42,77 @@ async fn steps_and_losses_are_the_apis_and_lead_to_a_decision() {
             wait::expect(text.starts_with("Computed anew: "), || text.clone())
         })
         .await;
+    })
+    .await;
+}
+
+/// Clicks, and counts how often.
+async fn click(page: &Page, selector: &str, clicks: &mut u32) {
+    let there = format!("!!document.querySelector({selector:?})");
+    page.until_true(&format!("there is {selector}"), &there).await;
+    page.eval(&format!("(document.querySelector({selector:?}).click(), true)")).await;
+    *clicks += 1;
+}
+
+#[tokio::test]
+async fn what_would_avoid_half_of_the_losses_is_one_click_from_the_overview() {
+    let server = Radixscope::start(["demo", "--warm-up", "120", "--speed", "0.000001"]).await;
+    server.until_source_is("live").await;
+    with_page(async |page| {
+        page.open(&server.url("/?from=now-1h&to=now")).await;
+        let mut clicks = 0;
+        click(page, "[data-testid=nav-reuse]", &mut clicks).await;
+        page.until("what would avoid half of the losses", async |page| {
+            let text = page.text("reuse-half").await.unwrap_or_default();
+            wait::expect(text.starts_with("At least half of the avoidable losses: "), || text.clone())
+        })
+        .await;
+        assert!(clicks <= 2, "{clicks}");
+        let bars = page.eval("document.querySelectorAll('[data-testid=reuse-trend] g').length").await;
+        assert!(bars.as_u64().is_some_and(|bars| bars > 0), "{bars}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn why_a_conversation_got_slow_is_three_clicks_from_the_overview() {
+    let recording = Recording::at(paths::fixture("routing").join("1.6.1-session-affinity"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("frontend.log");
+    let log: String = recording.log("frontend").map(|line| line + "\n").collect();
+    std::fs::write(&path, log).expect("written");
+    let nats = Nats::start().await;
+    let server = Radixscope::serve_with(&nats.url(), &["--logs", path.to_str().expect("a plain path")]).await;
+    server.until_ready().await;
+    let messages: Vec<_> = recording.subscribed().collect();
+    replay::publish(&nats.client().await, &messages).await;
+    let of_session = wait::until("decisions with a session and what they reused", async || {
+        let all = server.json("/api/v1/decisions?limit=10000").await;
+        let rows = all["decisions"].as_array().expect("decisions");
+        let is_whole = |row: &&Value| row["session"].is_string() && row["reuse"].is_object();
+        let count = rows.iter().filter(is_whole).count();
+        let session = rows.iter().find(is_whole).map(|row| row["session"].clone());
+        wait::expect(count == 24, || format!("{count} of 24"))?;
+        session.ok_or_else(|| "no session".to_owned())
+    })
+    .await;
+    with_page(async |page| {
+        page.open(&server.url("/")).await;
+        let mut clicks = 0;
+        click(page, "[data-testid=nav-decisions]", &mut clicks).await;
+        let all = server.json("/api/v1/decisions?limit=10000").await;
+        let id = all["decisions"].as_array().and_then(|rows| rows.iter().find(|row| row["session"] == of_session));
+        let id = id.expect("a decision")["id"].clone();
+        let id = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
+        click(page, &format!("[data-testid=ledger-row][data-decision='{id}']"), &mut clicks).await;
+        click(page, "[data-testid=details-session]", &mut clicks).await;
+        page.until("each request says where it ran and why it was slow", async |page| {
+            let turns = page.texts("[data-testid=session-turn]").await;
+            let is_said = turns.iter().all(|turn| turn.contains("TTFT") && turn.contains("Computed anew"));
+            wait::expect(turns.len() == 4 && is_said, || format!("{turns:?}"))
+        })
+        .await;
+        assert!(clicks <= 3, "{clicks}");
     })
     .await;
 }

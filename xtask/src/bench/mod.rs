@@ -52,6 +52,8 @@ pub(crate) enum BenchPart {
     FirstView,
     /// Counterfactuals of 10,000 decisions, natively and in the browser
     Counterfactual,
+    /// Where the reuse of 10,000 decisions is lost, natively and in the browser
+    Reuse,
     /// The simulated reference scenario: seven levels under two routers
     Scenario,
     /// The colour of TTFT against the simulator's exact percentiles: ten minutes at seven levels
@@ -91,6 +93,7 @@ impl BenchPart {
             Self::Sizes => "sizes",
             Self::FirstView => "first-view",
             Self::Counterfactual => "counterfactual",
+            Self::Reuse => "reuse",
             Self::Scenario => "scenario",
             Self::Colours => "colours",
             Self::Speed => "speed",
@@ -114,6 +117,7 @@ impl BenchPart {
             Self::Tree => ("radixscope-tests", "tree"),
             Self::FirstView => ("radixscope-tests", "first_view"),
             Self::Counterfactual => ("radixscope-tests", "counterfactual"),
+            Self::Reuse => ("radixscope-tests", "reuse"),
             Self::Attack => ("radixscope-tests", "attack"),
             Self::Scenario => ("radixscope-insight", "scenario"),
             Self::Colours => ("radixscope-insight", "colours"),

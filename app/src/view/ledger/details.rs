@@ -1,7 +1,7 @@
 //! One decision in full: why, every candidate's cost, the prompt, how the request went on.
 
 use leptos::prelude::*;
-use radixscope_export::panel::reuse;
+use radixscope_export::panel::not_reused;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::duration;
 use radixscope_model::record::{Completeness, Outcome};
@@ -82,7 +82,7 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
     let (worker, id) = (decision.worker, decision.id);
     let request = decision.request_id.as_ref().map(ToString::to_string);
     let lost = decided.why_affinity_was_lost(label);
-    let not_reused = reuse::sentence(&decided, label);
+    let not_reused = not_reused_of(ledger, &decided);
     let instead = Instead::of(store, &decided);
     let is_chosen_only = decision.completeness == Completeness::ChosenOnly || decision.candidates.is_empty();
     let knows_prompt = decision.isl_blocks.is_some_and(|isl| isl > 0);
@@ -112,19 +112,27 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
         }
         false => knows_prompt.then(|| view! { <Strip store decided=decided.clone()/> }).into_any(),
     };
-    let in_tree = decision.path.map_or_else(
-        || view! { <p class="caption">"Its source names no blocks, or none was cached: there is no path to show in the tree."</p> },
-        |end| {
+    let ghost = not_reused::ghost(&decided, label);
+    let in_tree = match (decision.path, &ghost) {
+        (None, None) => {
+            view! { <p class="caption">"Its source names no blocks, or none was cached: there is no path to show in the tree."</p> }
+        }
+        (path, ghost) => {
+            let (pool, of_worker) = (decided.pool, path.map(|end| end.worker));
             let show = move |_| {
-                if let Some(pool) = store.peek(|shown| shown.pool_of(end.worker)) {
+                let pool = of_worker.map_or(Some(pool), |worker| store.peek(|shown| shown.pool_of(worker)));
+                if let Some(pool) = pool {
                     store.show_pool(pool);
                 }
                 store.address.update(|address| *address = address.with_decision(Panel::Tree, id));
             };
-            let title = format!("The path of its first {}", format::plural(end.blocks.into(), "block", "blocks"));
-            view! { <button class="plain" data-testid="show-in-tree" title=title on:click=show>"Show in the tree"</button> }
-        },
-    );
+            let blocks = path.map_or(0, |end| end.blocks);
+            let path = format!("The path of its first {}", format::plural(blocks.into(), "block", "blocks"));
+            let title = ghost.as_ref().map_or(path.clone(), |ghost| format!("{path}, then {}", ghost.label));
+            let text = if ghost.is_some() { "Show in the tree what was gone" } else { "Show in the tree" };
+            view! { <button class="plain" data-testid="show-in-tree" title=title on:click=show>{text}</button> }
+        }
+    };
     view! {
         <div class="one">
             <p class="why" data-testid="why">{decided.why(label)}</p>
@@ -153,6 +161,11 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
             <Ticket ledger decided instead/>
         </div>
     }
+}
+
+/// Why its prompt was not reused whole.
+fn not_reused_of(ledger: Ledger, decided: &DecisionEntry) -> Option<String> {
+    ledger.store.peek(|shown| not_reused::sentence(shown.cluster, decided, label))
 }
 
 /// The session of a decision, and the way to its other decisions.
@@ -308,6 +321,9 @@ fn Ticket(ledger: Ledger, decided: DecisionEntry, instead: Instead) -> impl Into
             (label(worker), cluster.worker(worker).map(|worker| worker.id))
         })
     });
+    if let Some(why) = not_reused_of(ledger, &decided) {
+        text.push_str(&format!("- {why}\n"));
+    }
     text.push_str(&format!("- {}\n", instead.sentence));
     if let Some(how) = instead.derivation {
         text.push_str(&format!("- {how}\n"));

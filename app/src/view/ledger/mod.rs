@@ -31,6 +31,7 @@ use crate::store::Store;
 use crate::url::Panel;
 use crate::view::control::view;
 use crate::view::figure::{Empty, PanelHead, Waiting};
+use crate::view::session_turns::SessionTurns;
 use details::Details;
 pub(super) use details::ON_PARTIAL_TREE;
 use filters::Filters;
@@ -51,6 +52,7 @@ pub fn LedgerPanel(store: Store) -> impl IntoView {
             <Show when=move || any.get() fallback=move || view! { <Nothing store/> }>
                 <Filters ledger/>
                 <Summary ledger/>
+                <SessionTurns store/>
                 <div class="ledger-body">
                     <Table ledger/>
                     <Details ledger/>

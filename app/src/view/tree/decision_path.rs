@@ -1,8 +1,9 @@
-//! A decision on the tree: the path of its prompt, where it ended, and how far each candidate held it.
+//! A decision on the tree: the path of its prompt, where it ended, how far each candidate held it, and what was gone behind it.
 //!
 //! By hand: it lies on the boxes of the tree, on the tree's own canvas.
 
 use leptos::prelude::*;
+use radixscope_export::panel::not_reused::{self, Ghost};
 use radixscope_icicle::palette::{Palette, ink, label};
 use radixscope_icicle::viewport::{Rect, Viewport, keep_apart};
 use radixscope_model::id::{DecisionId, WorkerIx};
@@ -14,11 +15,16 @@ use crate::draw::surface::Surface;
 use crate::format;
 use crate::store::{Store, ViewContext};
 use crate::view::control::view;
+use super::session_paths;
 
 /// Distance of labels, CSS pixels.
 const LABEL_GAP: f64 = 17.0;
 /// Depths that are labelled at most: the deepest, and the chosen one's.
 const DEPTHS: usize = 8;
+
+/// Height of a ghost at least, and its dashes, CSS pixels.
+const LEAST_GHOST: f64 = 6.0;
+const GHOST_DASH: f64 = 4.0;
 
 /// What is painted with.
 pub(super) struct Canvas<'a> {
@@ -30,6 +36,14 @@ pub(super) struct Canvas<'a> {
     pub forest: &'a Forest,
     /// Colours.
     pub palette: &'a Palette,
+}
+
+impl Canvas<'_> {
+    /// Whether any of a box is to be seen.
+    pub(super) fn has_in_sight(&self, rect: &Rect) -> bool {
+        let (right, bottom) = (f64::from(self.view.width), f64::from(self.view.height));
+        rect.right >= 0.0 && rect.left <= right && rect.bottom >= 0.0 && rect.top <= bottom
+    }
 }
 
 /// What was painted; empty where nothing was.
@@ -48,14 +62,18 @@ impl Painted {
     }
 }
 
-/// Paints what is known of the open decision, or clears the texts if there is none.
+/// Paints what is known of the open decision, else the requests of the session that is chosen (empty: none), or clears the texts.
 pub(super) fn paint(
     cluster: &ViewContext<'_>,
     canvas: &Canvas<'_>,
-    id: Option<DecisionId>,
+    (id, session): (Option<DecisionId>, &str),
     painted: Painted,
 ) {
-    let (description, end) = id.map(|id| path_of(cluster, canvas, id)).unwrap_or_default();
+    let (description, end) = match id {
+        Some(id) => path_of(cluster, canvas, id),
+        None if session.is_empty() => Default::default(),
+        None => (session_paths::paint(cluster, canvas, session), String::new()),
+    };
     for (signal, now) in [(painted.description, description), (painted.end, end)] {
         if signal.with_untracked(|before| *before != now) {
             signal.set(now);
@@ -66,7 +84,12 @@ pub(super) fn paint(
 /// Says what is painted, and hides it.
 #[component]
 pub(super) fn Note(store: Store, painted: Painted) -> impl IntoView {
-    let hide = move |_| store.address.update(|address| address.decision = None);
+    let hide = move |_| {
+        store.address.update(|address| match address.decision.take() {
+            Some(_) => {}
+            None => address.session.clear(),
+        });
+    };
     view! {
         <Show when=move || painted.description.with(|description| !description.is_empty())>
             <p class="painted" role="status" data-testid="painted">
@@ -83,16 +106,23 @@ fn path_of(cluster: &ViewContext<'_>, canvas: &Canvas<'_>, id: DecisionId) -> (S
     let Some(decided) = cluster.decisions().get(id) else {
         return without(format!("Decision {id} is no longer retained, so its path is unknown"));
     };
-    let Some(end) = decided.decision.path else {
-        return without(format!("Decision {id} names no cached block, so there is no path to show"));
-    };
-    if let Some(other) = cluster.pool_of(end.worker).filter(|&pool| pool != cluster.pool) {
+    let ghost = not_reused::ghost(decided, label);
+    let pool = decided.decision.path.map_or(Some(decided.pool), |end| cluster.pool_of(end.worker));
+    if let Some(other) = pool.filter(|&pool| pool != cluster.pool) {
         let name = cluster.cluster.pool(other).map(PoolState::name).unwrap_or_default();
         return without(format!("Decision {id} is of pool {name}, whose tree is not the one drawn"));
     }
     if cluster.tier.is_some() {
         return without(format!("The path of decision {id} is on the devices: choose Device to see it"));
     }
+    let Some(end) = decided.decision.path else {
+        let all = Rect { left: 0.0, right: f64::from(canvas.view.width), top: 0.0, bottom: 0.0 };
+        let text = draw_ghost(canvas, ghost.as_ref(), all).map_or(String::new(), |tag| {
+            draw_tags(canvas, std::slice::from_ref(&tag));
+            format!(". Dashed at the top: {}", tag.text)
+        });
+        return without(format!("Decision {id} names no cached block, so there is no path to show{text}"));
+    };
     let found = cluster.slot(end.worker).and_then(|slot| cluster.tree().find(slot, end.block_hash));
     let Some(node) = found else {
         return without(format!(
@@ -106,10 +136,7 @@ fn path_of(cluster: &ViewContext<'_>, canvas: &Canvas<'_>, id: DecisionId) -> (S
             "The blocks of decision {id} are unattached: their parent was never received"
         ));
     };
-    let is_in_sight = |rect: &&Rect| {
-        let (right, bottom) = (f64::from(canvas.view.width), f64::from(canvas.view.height));
-        rect.right >= 0.0 && rect.left <= right && rect.bottom >= 0.0 && rect.top <= bottom
-    };
+    let is_in_sight = |rect: &&Rect| canvas.has_in_sight(rect);
     for &rect in rects.iter().filter(is_in_sight) {
         canvas.surface.outline(rect, canvas.palette.ground, 5.0, 0.0);
     }
@@ -124,15 +151,33 @@ fn path_of(cluster: &ViewContext<'_>, canvas: &Canvas<'_>, id: DecisionId) -> (S
         let mut tags = brackets(canvas, decided, &rects, last);
         let at = last.bottom + LABEL_GAP * canvas.view.scale;
         tags.push(Tag { beside: last, at, text: end_label.clone(), worker: None });
+        tags.extend(rects.last().and_then(|last| draw_ghost(canvas, ghost.as_ref(), *last)));
         draw_tags(canvas, &tags);
     }
+    let missing = ghost.map_or(String::new(), |ghost| format!(" Dashed below: {}.", ghost.label));
     let blocks = format::plural(depth, "block", "blocks");
     let description = format!(
-        "Decision {id} for {}: {blocks} of its prompt were cached, outlined; brackets show how far on each worker. {}",
+        "Decision {id} for {}: {blocks} of its prompt were cached, outlined; brackets show how far on each worker. {}{missing}",
         label(decided.decision.worker),
         won(decided)
     );
     (description, end_label)
+}
+
+/// Draws blocks that were gone below the box that they followed, and gives their label.
+fn draw_ghost(canvas: &Canvas<'_>, ghost: Option<&Ghost>, above: Rect) -> Option<Tag> {
+    let ghost = ghost?;
+    let top = canvas.view.y(f64::from(ghost.depth));
+    let least = top + LEAST_GHOST * canvas.view.scale;
+    let bottom = canvas.view.y(f64::from(ghost.depth) + f64::from(ghost.blocks)).max(least);
+    let rect = Rect { top, bottom, ..above };
+    if !canvas.has_in_sight(&rect) {
+        return None;
+    }
+    canvas.surface.outline(rect, canvas.palette.ground, 4.0, 0.0);
+    canvas.surface.outline(rect, canvas.palette.text, 2.0, GHOST_DASH);
+    let at = (top + bottom.min(f64::from(canvas.view.height))) / 2.0;
+    Some(Tag { beside: rect, at, text: ghost.label.clone(), worker: None })
 }
 
 /// By how much the chosen worker won, in a sentence.
@@ -141,7 +186,7 @@ fn won(decided: &DecisionEntry) -> String {
 }
 
 /// The boxes along the path to `node` on the canvas, from the top, the last one as far as the path goes.
-fn rects(canvas: &Canvas<'_>, node: NodeId, depth: u32) -> Option<Vec<Rect>> {
+pub(super) fn rects(canvas: &Canvas<'_>, node: NodeId, depth: u32) -> Option<Vec<Rect>> {
     let forest = canvas.forest;
     let end = forest.chain_of(node)?;
     let mut rects: Vec<Rect> = forest.up(end).map(|id| canvas.view.rect_of(forest, id)).collect();
@@ -152,14 +197,16 @@ fn rects(canvas: &Canvas<'_>, node: NodeId, depth: u32) -> Option<Vec<Rect>> {
     Some(rects)
 }
 
-/// A label of the path.
-struct Tag {
-    beside: Rect,
+/// A label of a path.
+pub(super) struct Tag {
+    /// The box that it is about.
+    pub beside: Rect,
     /// Where its middle wants to be, device pixels from the top.
-    at: f64,
-    text: String,
+    pub at: f64,
+    /// What it says.
+    pub text: String,
     /// Whose colour it has.
-    worker: Option<WorkerIx>,
+    pub worker: Option<WorkerIx>,
 }
 
 /// A bracket at each depth that a candidate held. Gives their labels, from the top down.
@@ -198,7 +245,7 @@ fn brackets(canvas: &Canvas<'_>, decided: &DecisionEntry, rects: &[Rect], last: 
 }
 
 /// Labels beside the path, each at the side where there is room, none on another one.
-fn draw_tags(canvas: &Canvas<'_>, tags: &[Tag]) {
+pub(super) fn draw_tags(canvas: &Canvas<'_>, tags: &[Tag]) {
     let (surface, scale) = (canvas.surface, canvas.view.scale);
     let mut heights: Vec<f64> = tags.iter().map(|tag| tag.at).collect();
     let (edge, bottom) = (8.0 * scale, f64::from(canvas.view.height));

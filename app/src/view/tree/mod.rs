@@ -33,6 +33,7 @@ mod redundancy;
 mod save;
 mod search;
 mod selected;
+mod session_paths;
 mod side;
 mod speech;
 mod stage;

@@ -255,9 +255,10 @@ impl Stage {
         // A path belongs to all workers at once: lanes have no place for it. And it is one of a single moment.
         let has_path =
             !tree.choice.with_untracked(|choice| choice.lanes) && tree.form != TreePlacement::Changes;
-        let decision = tree.store.address.with_untracked(|address| address.decision).filter(|_| has_path);
+        let open = tree.store.address.with_untracked(|address| (address.decision, address.session.clone()));
+        let (decision, session) = if has_path { open } else { Default::default() };
         let canvas = decision_path::Canvas { surface, view: *view, forest, palette };
-        decision_path::paint(cluster, &canvas, decision, tree.painted);
+        decision_path::paint(cluster, &canvas, (decision, &session), tree.painted);
         tree.seen.set_value(tree.pointer.get().map(|at| (at, hovered)));
         UnderPointer { hovered, block: box_under }
     }

@@ -1,8 +1,9 @@
-//! Where the reuse of prompts is lost, and why one prompt was not reused whole.
+//! Where the reuse of prompts is lost: steps, causes, how it went over time, and whose sessions lost most.
 
-use radixscope_insight::reuse::{Funnel, LossCause, NoReuse, PromptReuse, Step};
+use radixscope_insight::reuse::{Funnel, Loss, LossCause, SessionLoss, Sessions, Step, Trend};
+use radixscope_insight::time_range::TimeSpan;
 use radixscope_insight::view_context::ViewContext;
-use radixscope_model::id::{DecisionId, Millis, WorkerIx};
+use radixscope_model::id::{DecisionId, Millis};
 use radixscope_model::number_format::{UNKNOWN, count, duration, percent, plural};
 use radixscope_state::cluster::DecisionEntry;
 
@@ -13,6 +14,11 @@ pub const TITLE: &str = "Where reuse is lost";
 /// What the bars are.
 pub const CAPTION: &str =
     "Tokens of prompts, from the beginning of each without a hole, as of the decision's own time";
+
+/// Parts of the time that the way of reuse over time is drawn in.
+pub const TREND_PARTS: usize = 60;
+/// Sessions that are listed: those that lost most.
+const SESSIONS: usize = 5;
 
 /// One step of the funnel.
 #[derive(Clone, PartialEq, Debug)]
@@ -44,6 +50,15 @@ pub struct LossLine {
     pub largest: (DecisionId, String),
 }
 
+/// What a session lost.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SessionLine {
+    /// Its name.
+    pub session: String,
+    /// Tokens that were computed though they had been cached before, of how many, in how many requests, and why.
+    pub text: String,
+}
+
 /// The panel's content.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ReusePanel {
@@ -53,19 +68,32 @@ pub struct ReusePanel {
     pub steps: Vec<StepLine>,
     /// Losses, the largest first.
     pub losses: Vec<LossLine>,
+    /// What would avoid half of the losses that can be avoided; empty: there are none.
+    pub half: String,
+    /// Sessions that lost most.
+    pub sessions: Vec<SessionLine>,
+    /// Shares of the prompts' tokens over time, for each step from the second to the last but one; `None`: no prompts.
+    pub trend: Vec<(Millis, Option<[f64; 4]>)>,
     /// What is left out, since when departures are known, what times are from.
     pub notes: Vec<String>,
 }
 
 impl ReusePanel {
-    /// Of the decisions in the pools shown that `is_meant` takes. `time` writes a time.
+    /// Of the decisions of a time in the pools shown that `is_meant` takes. `time` writes a time.
     pub fn of(
         shown: &ViewContext<'_>,
+        span: TimeSpan,
         is_meant: impl Fn(&DecisionEntry) -> bool,
         time: impl Fn(Millis) -> String,
     ) -> Self {
-        let decisions = shown.decisions().newest_first();
-        let funnel = Funnel::of(decisions.filter(|decided| shown.has(decided.pool) && is_meant(decided)));
+        let (mut trend, mut sessions) = (Trend::new(span, TREND_PARTS), Sessions::default());
+        let is_shown = |decided: &&DecisionEntry| {
+            (span.from..=span.until).contains(&decided.decided_ms())
+                && shown.has(decided.pool)
+                && is_meant(decided)
+        };
+        let meant = shown.decisions().newest_first().filter(is_shown);
+        let funnel = Funnel::with_parts(meant, &mut trend, &mut sessions);
         let all = funnel.steps[Step::Prompt as usize];
         let step = |step: Step| {
             let share = funnel.share(step);
@@ -92,8 +120,37 @@ impl ReusePanel {
             decisions: funnel.decisions,
             steps: Step::ALL.map(step).into(),
             losses: losses.collect(),
+            half: half(&funnel),
+            sessions: sessions.largest(SESSIONS).into_iter().map(SessionLine::of).collect(),
+            trend: trend.parts.iter().enumerate().map(|(at, part)| (trend.begin(at), part.shares())).collect(),
             notes: notes(&funnel, time),
         }
+    }
+}
+
+impl SessionLine {
+    fn of(loss: SessionLoss) -> Self {
+        let SessionLoss { session, decisions, prompt_tokens, lost_tokens, cause } = loss;
+        let requests = plural(decisions.into(), "request", "requests");
+        let (lost, all) = (count(lost_tokens), count(prompt_tokens));
+        let text = format!("{lost} of {all} tokens computed anew in {requests}, most: {}", cause.label());
+        Self { session, text }
+    }
+}
+
+/// Half of the avoidable losses and what helps against them.
+fn half(funnel: &Funnel) -> String {
+    let avoidable = funnel.losses.iter().filter(|loss| loss.cause.is_avoidable());
+    let all: u64 = avoidable.map(|loss| loss.tokens).sum();
+    let line = |loss: Loss| {
+        let (label, share) = (loss.cause.label(), percent(loss.tokens as f64 / all as f64));
+        let help = loss.cause.remedy().map_or(String::new(), |help| format!(" {help}"));
+        format!("{label} ({share} of what was computed anew).{help}")
+    };
+    let lines: Vec<String> = funnel.half_of_avoidable().into_iter().map(line).collect();
+    match lines.as_slice() {
+        [] => String::new(),
+        lines => format!("At least half of the avoidable losses: {}", lines.join(" Then: ")),
     }
 }
 
@@ -151,70 +208,4 @@ pub fn empty() -> EmptyText {
     );
     text.paragraphs.push("Workers must publish KV events.".into());
     text
-}
-
-/// Why a prompt was not reused whole, in a sentence or two. `None`: it is not known. `name`: a worker's.
-pub fn sentence(decided: &DecisionEntry, name: impl Fn(WorkerIx) -> String) -> Option<String> {
-    let reuse = match PromptReuse::of(decided) {
-        Ok(reuse) => reuse,
-        Err(NoReuse::NotVisible) => {
-            return Some(
-                "Why the rest was not cached is unknown: no source reports the blocks of this prompt."
-                    .to_owned(),
-            );
-        }
-        Err(_) => return None,
-    };
-    let blocks = decided.reuse?;
-    let before = |at: Millis| match decided.decided_ms().since(at) {
-        0..=999 => "in the second before".to_owned(),
-        ms => format!("{} before", duration(ms as f64)),
-    };
-    let parts =
-        reuse.losses.iter().filter(|(cause, _)| *cause != LossCause::BelowBlock).map(|(cause, tokens)| {
-            let tokens = plural(*tokens, "token", "tokens");
-            match (cause, blocks.gone, blocks.holder) {
-                (LossCause::Evicted, Some(gone), _) => {
-                    format!("{tokens} evicted on {}, {}", name(gone.worker), before(gone.at_ms))
-                }
-                (LossCause::Cleared, Some(gone), _) => {
-                    format!(
-                        "{tokens} gone when {} cleared its cache, {}",
-                        name(gone.worker),
-                        before(gone.at_ms)
-                    )
-                }
-                (LossCause::WorkerLeft, Some(gone), _) => {
-                    format!("{tokens} gone when {} left, {}", name(gone.worker), before(gone.at_ms))
-                }
-                (LossCause::FirstSeen, ..) => format!("{tokens} seen for the first time"),
-                (LossCause::Load, _, Some(holder)) => {
-                    format!("{tokens} cached on {}, which was busier", name(holder))
-                }
-                (LossCause::Affinity, _, Some(holder)) => {
-                    format!(
-                        "{tokens} cached on {}, but the request was bound to another worker",
-                        name(holder)
-                    )
-                }
-                (LossCause::Policy, _, Some(holder)) => {
-                    format!("{tokens} cached on {}, but the policy chose another worker", name(holder))
-                }
-                (LossCause::Chance, _, Some(holder)) => {
-                    format!("{tokens} cached on {}, which cost no more", name(holder))
-                }
-                (LossCause::Skipped, _, Some(holder)) => {
-                    format!("{tokens} cached on {}, which was not chosen", name(holder))
-                }
-                (LossCause::EngineHadLess, ..) => {
-                    format!("{tokens} that the engine did not reuse though its events showed them")
-                }
-                (cause, ..) => format!("{tokens}: {}", cause.label()),
-            }
-        });
-    let parts: Vec<String> = parts.collect();
-    Some(match parts.as_slice() {
-        [] => "All full blocks of the prompt were cached on the chosen worker.".to_owned(),
-        parts => format!("Computed anew: {}.", parts.join("; ")),
-    })
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use radixscope_insight::reuse::{LossCause, PromptReuse};
 use radixscope_model::formula::Formula;
 use radixscope_model::id::Worker;
 use radixscope_model::record::{DecidedBy, DecisionSource, Outcome};
@@ -39,7 +40,7 @@ pub enum ReadColumn {
 use ReadColumn::{Flag, Real, Text, Whole};
 
 /// All columns in their order.
-pub const DECISION_COLUMNS: [(&str, ReadColumn); 36] = [
+pub const DECISION_COLUMNS: [(&str, ReadColumn); 43] = [
     ("decision_id", Whole(|of| Some(of.entry.decision.id.0))),
     ("seq", Whole(|of| Some(of.entry.seq.0))),
     ("at_ms", Whole(|of| Some(of.entry.at_ms.0))),
@@ -76,7 +77,19 @@ pub const DECISION_COLUMNS: [(&str, ReadColumn); 36] = [
     ("cached_tokens", Whole(|of| of.entry.progress.cached_tokens)),
     ("session", Text(|of| of.entry.decision.session.as_deref().map(Cow::Borrowed))),
     ("decided_by", Text(|of| of.entry.decision.decided_by.map(DecidedBy::as_str).map(Cow::Borrowed))),
+    ("prompt_blocks", Whole(|of| of.entry.reuse.map(|reuse| reuse.prompt_blocks.into()))),
+    ("seen_blocks", Whole(|of| of.entry.reuse.map(|reuse| reuse.seen_blocks.into()))),
+    ("held_blocks", Whole(|of| of.entry.reuse.map(|reuse| reuse.held_blocks.into()))),
+    ("eligible_blocks", Whole(|of| of.entry.reuse.map(|reuse| reuse.eligible_blocks.into()))),
+    ("chosen_blocks", Whole(|of| of.entry.reuse.map(|reuse| reuse.chosen_blocks.into()))),
+    ("worst_cause", Text(|of| worst(of.entry).map(|(cause, _)| cause.as_str().into()))),
+    ("worst_cause_tokens", Whole(|of| worst(of.entry).map(|(_, tokens)| tokens))),
 ];
+
+/// What most tokens of the prompt were computed for.
+fn worst(entry: &DecisionEntry) -> Option<(LossCause, u64)> {
+    PromptReuse::of(entry).ok()?.worst()
+}
 
 fn sources(entry: &DecisionEntry) -> String {
     entry.sources().map(DecisionSource::as_str).collect::<Vec<_>>().join(" ")

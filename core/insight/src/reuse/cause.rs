@@ -61,6 +61,11 @@ impl LossCause {
         Self::EngineHadLess,
     ];
 
+    /// Whether the blocks had been seen before, so that they might have been reused.
+    pub const fn is_avoidable(self) -> bool {
+        !matches!(self, Self::BelowBlock | Self::FirstSeen | Self::NotKnown)
+    }
+
     /// Name in JSON and in metrics.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -5,7 +5,9 @@
 //! lost for each cause. What is not known is a cause of its own, never nothing. Pure; must not know how it is shown.
 
 mod cause;
+mod sessions;
 mod text;
+mod trend;
 
 #[cfg(test)]
 mod tests;
@@ -15,6 +17,8 @@ use radixscope_model::record::Reuse;
 use radixscope_state::cluster::DecisionEntry;
 
 pub use cause::LossCause;
+pub use sessions::{SessionLoss, Sessions};
+pub use trend::{Trend, TrendStep};
 
 /// A step of the funnel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -127,6 +131,13 @@ impl PromptReuse {
         self.losses.iter().copied().max_by_key(|&(cause, tokens)| (tokens, std::cmp::Reverse(cause)))
     }
 
+    /// Tokens that were computed though their blocks had been seen before, and the cause of most of them, if any were.
+    pub fn avoidable(&self) -> Option<(u64, LossCause)> {
+        let lost = || self.losses.iter().copied().filter(|(cause, _)| cause.is_avoidable());
+        let (cause, _) = lost().max_by_key(|&(cause, tokens)| (tokens, std::cmp::Reverse(cause)))?;
+        Some((lost().map(|(_, tokens)| tokens).sum(), cause))
+    }
+
     /// Tokens that could have been reused at best: those of the prompt but for the part of its last block.
     pub fn lost_tokens(&self) -> u64 {
         self.losses
@@ -186,8 +197,39 @@ impl Funnel {
     /// Sums decisions.
     pub fn of<'a>(decisions: impl IntoIterator<Item = &'a DecisionEntry>) -> Self {
         let mut sum = Sum::default();
-        decisions.into_iter().for_each(|decided| sum.add(decided));
+        decisions.into_iter().for_each(|decided| {
+            sum.add(decided);
+        });
         sum.finish()
+    }
+
+    /// The same, and how the steps and the sessions' losses went: in one pass.
+    pub fn with_parts<'a>(
+        decisions: impl IntoIterator<Item = &'a DecisionEntry>,
+        trend: &mut Trend,
+        sessions: &mut Sessions<'a>,
+    ) -> Self {
+        let mut sum = Sum::default();
+        for decided in decisions {
+            if let Some(reuse) = sum.add(decided) {
+                trend.add(decided, &reuse);
+                sessions.add(decided, &reuse);
+            }
+        }
+        sum.finish()
+    }
+
+    /// Causes that could be avoided, the largest first, of which at least half of all tokens lost to such causes are.
+    pub fn half_of_avoidable(&self) -> Vec<Loss> {
+        let avoidable = || self.losses.iter().filter(|loss| loss.cause.is_avoidable()).copied();
+        let all: u64 = avoidable().map(|loss| loss.tokens).sum();
+        let mut before = 0;
+        let is_needed = |loss: &Loss| {
+            let is_needed = before * 2 < all;
+            before += loss.tokens;
+            is_needed
+        };
+        avoidable().take_while(is_needed).collect()
     }
 
     /// The share of the prompts' tokens at a step, 0 … 1; `None`: no tokens, or not reported of any.
@@ -225,12 +267,12 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, decided: &DecisionEntry) {
+    fn add(&mut self, decided: &DecisionEntry) -> Option<PromptReuse> {
         let reuse = match PromptReuse::of(decided) {
             Ok(reuse) => reuse,
             Err(why) => {
                 self.left_out[why as usize] += 1;
-                return;
+                return None;
             }
         };
         let funnel = &mut self.funnel;
@@ -243,7 +285,7 @@ impl Sum {
             *held += reuse.steps[4];
             *all += reused;
         }
-        for (cause, tokens) in reuse.losses {
+        for &(cause, tokens) in &reuse.losses {
             let largest = (decided.decision.id, tokens);
             let loss =
                 self.losses[cause as usize].get_or_insert(Loss { cause, tokens: 0, decisions: 0, largest });
@@ -266,6 +308,7 @@ impl Sum {
             self.ttft.0 += us as f64;
             self.ttft.1 += 1;
         }
+        Some(reuse)
     }
 
     fn finish(self) -> Funnel {

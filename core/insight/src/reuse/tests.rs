@@ -47,6 +47,7 @@ impl Scene {
             gone: None,
             known_since_ms: Millis(NOW - 60_000),
             lacked_blocks: false,
+            displaced_by: None,
         };
         let mut progress = Progress::default();
         change(&mut decision, &mut reuse, &mut progress);

@@ -16,6 +16,7 @@ mod policy;
 mod recent_window;
 mod replay;
 mod reuse;
+mod reuse_recount;
 mod routing;
 mod sessions;
 mod signals;

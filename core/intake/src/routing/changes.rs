@@ -6,10 +6,14 @@
 
 use std::collections::VecDeque;
 
+use hashbrown::HashSet;
+
 use super::gone::GoneBlocks;
+use super::stores::Stores;
 use radixscope_model::id::{BlockHash, Millis, Slot, TokensHash, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{Block, GoneBlock, GoneReason, Record, Tier};
+use radixscope_router::hash::chain_hash;
 use radixscope_state::cluster::Cluster;
 use radixscope_state::per_worker::PerWorker;
 use radixscope_state::requests::KEPT_MS;
@@ -51,12 +55,14 @@ struct Leaving<'a> {
     /// All that cease to hold it at once, this one included.
     with: &'a [WorkerIx],
     why: GoneReason,
+    /// Who stored blocks of which tokens after it ceased to hold them: that it left is known later than that.
+    since: Option<&'a HashSet<(Slot, TokensHash)>>,
 }
 
 impl<'a> Leaving<'a> {
     /// No other one does.
     fn new(worker: &'a WorkerIx, why: GoneReason) -> Self {
-        Self { worker: *worker, with: std::slice::from_ref(worker), why }
+        Self { worker: *worker, with: std::slice::from_ref(worker), why, since: None }
     }
 }
 
@@ -88,6 +94,8 @@ pub(super) struct TreeChanges {
     count: u64,
     /// Blocks that no worker holds any more.
     gone: GoneBlocks,
+    /// What workers stored while they evicted.
+    stores: Stores,
     /// Before this time the past is not known.
     known_since: Micros,
     /// The same for single workers, by index.
@@ -103,6 +111,11 @@ impl TreeChanges {
     /// Blocks that no worker holds any more.
     pub(super) const fn gone(&self) -> &GoneBlocks {
         &self.gone
+    }
+
+    /// What workers stored while they evicted.
+    pub(super) const fn stores(&self) -> &Stores {
+        &self.stores
     }
 
     /// Whether prompts are visible, so that it is asked what became of their blocks; from now on that is remembered. `true` once.
@@ -184,6 +197,9 @@ impl TreeChanges {
                 }
                 let tree = cluster.tree_of(*worker);
                 let leaving = Leaving::new(worker, GoneReason::Evicted);
+                if self.gone.is_on() {
+                    self.stores.evicted(at.millis(), *worker);
+                }
                 hashes.iter().for_each(|&hash| self.ceased(at, leaving, None, hash, cluster, tree));
                 self.forget_old();
             }
@@ -202,7 +218,7 @@ impl TreeChanges {
                 let is_rank = |of: &WorkerIx| process(*of) == process(*worker);
                 let ranks: Vec<WorkerIx> = cluster.workers().indices().filter(is_rank).collect();
                 for &of in &ranks {
-                    let leaving = Leaving { worker: of, with: &ranks, why: GoneReason::Cleared };
+                    let leaving = Leaving { worker: of, with: &ranks, why: GoneReason::Cleared, since: None };
                     self.emptied(at, leaving, None, cluster, cluster.tree_of(of));
                 }
             }
@@ -216,7 +232,9 @@ impl TreeChanges {
             }
             Record::Left { worker, .. } => {
                 let pool = cluster.pool_of(*worker).unwrap_or_default();
-                let leaving = Leaving::new(worker, GoneReason::Left);
+                let stored = self.after(at).filter(|change| !change.was_held);
+                let since = stored.map(|change| (change.worker.slot(), change.tokens)).collect();
+                let leaving = Leaving { since: Some(&since), ..Leaving::new(worker, GoneReason::Left) };
                 self.emptied(at, leaving, None, cluster, cluster.tree(pool));
                 for tier in Tier::ALL {
                     self.emptied(at, leaving, Some(tier), cluster, cluster.tier_tree(pool, tier));
@@ -260,9 +278,14 @@ impl TreeChanges {
         blocks: &[Block],
     ) {
         let slot = worker.slot();
+        let event_parent = parent;
+        // The first block that is new, behind the node before it, and how many are.
+        let mut new: Option<(Option<NodeId>, TokensHash, u32)> = None;
         for block in blocks {
+            let before = above;
             above = above.and_then(|above| tree.child(above, block.tokens_hash));
             if !above.is_some_and(|node| tree.owners(node).contains(slot)) {
+                new.get_or_insert((before, block.tokens_hash, 0)).2 += 1;
                 // A name is of one block: held elsewhere, it moves.
                 if let Some(node) = tree.find(slot, block.block_hash) {
                     self.removed(at, (worker, tier), (block.block_hash, node), tree);
@@ -270,6 +293,13 @@ impl TreeChanges {
                 self.push(at, (worker, tier), false, parent, block.block_hash, block.tokens_hash);
             }
             parent = Some(block.block_hash);
+        }
+        if let (Some((before, tokens, count)), Some(last), None, true) = (new, parent, tier, self.gone.is_on()) {
+            let first = || match before? {
+                NodeId::ROOT => Some(chain_hash(None, tokens)),
+                node => tree.chain_hash(node).map(|above| chain_hash(Some(above), tokens)),
+            };
+            self.stores.stored(at.millis(), worker, (event_parent, last), count, first);
         }
         self.forget_old();
     }
@@ -323,8 +353,11 @@ impl TreeChanges {
     /// Remembers a block that the worker ceases to hold, if no other one holds it in this tier.
     #[inline]
     fn note_gone(&mut self, at: Micros, leaving: Leaving<'_>, node: NodeId, cluster: &Cluster, tree: &Tree) {
-        let Leaving { worker, with, why } = leaving;
-        let is_leaving = |slot: Slot| with.iter().any(|of| of.slot() == slot);
+        let Leaving { worker, with, why, since } = leaving;
+        let is_leaving = |slot: Slot| {
+            with.iter().any(|of| of.slot() == slot)
+                || since.is_some_and(|since| since.contains(&(slot, tree.tokens_hash(node))))
+        };
         if !self.gone.is_on() || !tree.owners(node).iter().all(is_leaving) {
             return;
         }

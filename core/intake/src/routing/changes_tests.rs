@@ -369,3 +369,26 @@ fn blocks_in_host_memory_are_known_as_they_were() {
     assert!(scene.knows(0, 60) && scene.knows(0, 59));
     assert_eq!((host_at(&scene, 0, 3, 59), host_at(&scene, 0, 3, 60)), (2, 0));
 }
+
+#[test]
+fn what_a_worker_held_when_it_left_is_gone_though_another_one_stored_it_before_that_was_known() {
+    let mut scene = Scenario::new();
+    scene.changes.need();
+    assert!(scene.changes.begin_gone(Millis(1)));
+    scene.cluster.keep_chain_hashes();
+    scene.stored(10, 0, 1, 3);
+    scene.stored(10, 1, 1, 1);
+    // Worker 0 left at 20; that is received when worker 1 has stored the second block.
+    scene.stored(30, 1, 2, 2);
+    scene.pass(20, Record::Left { worker: WorkerIx(0), why: DepartureCause::Log });
+    let mut chain = Vec::new();
+    Prompt::Local(&[1, 2, 3]).chain(&mut chain);
+    let gone = |block: usize| {
+        // Departures are retained from 2025 on.
+        let at = Micros::of(Millis(1_900_000_000_000));
+        scene.changes.gone().find(PoolIx(0), BlockHash(chain[block]), at).map(|gone| (gone.worker, gone.why))
+    };
+    assert_eq!(gone(0), None, "worker 1 held it too");
+    assert_eq!([gone(1), gone(2)], [Some((WorkerIx(0), GoneReason::Left)); 2]);
+    assert_eq!(scene.at(PREFIX, 25), (0, 1, 1));
+}

@@ -197,6 +197,11 @@ impl Departures {
         }
     }
 
+    /// When a router wrote that the worker left, if that is the latest that logs say of it.
+    pub(super) fn left_ms(&self, worker: WorkerIx) -> Option<Millis> {
+        self.latest.get(&worker).filter(|change| change.left).map(|change| change.written_ms)
+    }
+
     /// A KV event of the worker was published.
     #[inline]
     pub(super) fn published(&mut self, worker: WorkerIx, said_ms: Millis) {

@@ -54,6 +54,7 @@ mod past;
 mod paths;
 mod reconstruct;
 mod sessions;
+mod stores;
 mod tracking;
 mod unidentified;
 
@@ -69,7 +70,7 @@ use radixscope_dynamo::trace::RequestTrace;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{
-    Decision, DecisionSource, Entry, NotReconstructed, Progress, Record, ReportedSettings, Role,
+    Decision, DecisionSource, DepartureCause, Entry, NotReconstructed, Progress, Record, ReportedSettings, Role,
     RoleEvidence, SettingsSource,
 };
 use radixscope_router::{Formula, RouterSettings};
@@ -89,6 +90,7 @@ use in_flight::InFlight;
 use lines::Lines;
 use reconstruct::{Ground, Reconstructor, WeighedChoice};
 use sessions::{Binding, Sessions};
+use stores::Starts;
 use tracking::TrackingHashes;
 use unidentified::Unidentified;
 
@@ -111,6 +113,7 @@ pub struct Routing {
     departures: Departures,
     in_flight: InFlight,
     reconstructor: Reconstructor,
+    starts: Starts,
     changes: TreeChanges,
     /// Workers that a router reported to count load for.
     counted: PerWorker<bool>,
@@ -126,6 +129,8 @@ pub struct Routing {
     reads_settings: bool,
     /// The latest time of a decision of which costs were computed.
     weighed_until: Millis,
+    /// Since when a worker had left that trees still held at the last look.
+    left_since: Option<Millis>,
     /// Whether a line since the last look said of a time before that who the candidates were.
     has_relisted: bool,
     /// What pools do, and whether their workers ever held blocks in lower tiers, as choices were last resolved with.
@@ -196,6 +201,15 @@ impl Routing {
         if let Record::Stored { worker, .. } | Record::Removed { worker, .. } = entry.record {
             self.departures.published(worker, at_ms);
         }
+        // A line is a record only at the next flush: decisions in between did not meet the worker any more.
+        let at_ms = match entry.record {
+            Record::Left { worker, why: DepartureCause::Log } => {
+                let left_ms = self.departures.left_ms(worker).map_or(at_ms, |written_ms| written_ms.min(at_ms));
+                self.left_since = Some(self.left_since.map_or(left_ms, |since| since.min(left_ms)));
+                left_ms
+            }
+            _ => at_ms,
+        };
         self.changes.pass_received(entry.at_ms);
         self.changes.observe(Micros::of(at_ms), &entry.record, cluster);
     }
@@ -258,10 +272,23 @@ impl Routing {
         if std::mem::take(&mut self.has_relisted) {
             self.costs.reopen(&self.book, Micros::default());
         }
+        if let Some(since) = self.left_since.take() {
+            self.costs.reopen(&self.book, Micros::of(since));
+        }
         let formula = if self.own_ids { Formula::B } else { Formula::E };
         self.reopen_of_settings(cluster);
         let Self {
-            book, costs, reconstructor, active, changes, departures, counted, sessions, tracking, ..
+            book,
+            costs,
+            reconstructor,
+            starts,
+            active,
+            changes,
+            departures,
+            counted,
+            sessions,
+            tracking,
+            ..
         } = self;
         let weighed_until = &mut self.weighed_until;
         let mut keyed: Vec<PoolIx> = Vec::new();
@@ -311,7 +338,7 @@ impl Routing {
             let is_visible =
                 !context.ignores_cache && outcome.as_ref().err() != Some(&NotReconstructed::Prompt);
             let logged = part.slots.costs.as_ref().map_or(&[][..], |costs| costs.candidates.here());
-            let reuse = is_visible.then(|| reconstructor.reuse(ground, &choice, found, logged)).flatten();
+            let reuse = is_visible.then(|| reconstructor.reuse(ground, &choice, (found, logged), starts)).flatten();
             Some(Attempt { report, path, outcome, reuse })
         });
         for pool in keyed {

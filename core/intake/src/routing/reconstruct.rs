@@ -8,9 +8,12 @@
 
 use super::changes::TreeChanges;
 use super::past::Past;
+use super::stores::{Look, Starts};
 use radixscope_model::id::{BlockHash, DecisionId, TokensHash, WorkerIx};
 use radixscope_model::micros::Micros;
-use radixscope_model::record::{Candidate, NotReconstructed, PathEnd, Reuse, same_cost};
+use radixscope_model::record::{
+    Candidate, DisplacedBy, GoneReason, NotReconstructed, PathEnd, Reuse, same_cost,
+};
 use radixscope_router::cost::{self, Common, Load, Overlap, RoutedRequest, WorkerInput};
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::{Cluster, TierBlocks, TierPaths, is_peer};
@@ -266,13 +269,14 @@ impl Reconstructor {
 
     /// How much of the prompt that was weighed last was cached where: as of the state that `found` agrees with, else as of the
     /// decision's own time. What the router itself reported of its candidates, `logged`, counts where the trees have less, and
-    /// where they have more only by what was stored in the same millisecond. `None`: the prompt or the state is not known.
+    /// where they have more only by what was stored in the same millisecond. `None`: the prompt or the state is not known. Adds to
+    /// `starts` where the prompt goes on.
     pub(super) fn reuse(
         &mut self,
         ground: Ground<'_>,
         choice: &WeighedChoice<'_>,
-        found: Option<&Found>,
-        logged: &[Candidate],
+        (found, logged): (Option<&Found>, &[Candidate]),
+        starts: &mut Starts,
     ) -> Option<Reuse> {
         let Ground { cluster, changes, .. } = ground;
         let gone = changes.gone();
@@ -334,10 +338,21 @@ impl Reconstructor {
             gone.find(pool, BlockHash(*chain), at)
         };
         let prompt_blocks = choice.prompt.len() as u32;
+        if let Some(&first) = self.blocks.get(ours as usize) {
+            starts.add(choice.report.worker, first, choice.report.decision);
+        }
         let mut seen = held.max(anywhere);
         while seen < prompt_blocks && find(seen).is_some() {
             seen += 1;
         }
+        // Where another worker holds the next block, none of it is gone: workers hold pieces.
+        let gone_block = if anywhere > held { None } else { find(held) };
+        let displaced_by = gone_block.filter(|gone| gone.why == GoneReason::Evicted).and_then(|gone| {
+            let look = changes.stores().around(gone.at_ms, gone.worker)?;
+            let Look { stored_blocks, run_blocks, .. } = look;
+            let decision = starts.find(gone.worker, &look);
+            Some(DisplacedBy { stored_blocks, decision, decision_blocks: run_blocks })
+        });
         Some(Reuse {
             decision: choice.report.decision,
             prompt_blocks,
@@ -346,9 +361,10 @@ impl Reconstructor {
             eligible_blocks: eligible,
             chosen_blocks: chosen,
             holder,
-            gone: find(held),
+            gone: gone_block,
             known_since_ms: gone.known_since(),
             lacked_blocks: cluster.was_incomplete(pool, at.millis()),
+            displaced_by,
         })
     }
 

@@ -30,6 +30,21 @@ pub struct Reuse {
     pub known_since_ms: Millis,
     /// The pool's tree lacked blocks then, so that what was not seen may have been cached.
     pub lacked_blocks: bool,
+    /// What the worker of `gone` stored on its device around then, where its engine evicted the block. `None`: it did not, nothing was
+    /// stored, or it was too long ago.
+    pub displaced_by: Option<DisplacedBy>,
+}
+
+/// Blocks that a worker stored on its device from ten seconds before it evicted others until a second after. That it evicted for them
+/// no event says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct DisplacedBy {
+    /// All.
+    pub stored_blocks: u32,
+    /// The decision of the request that most of them are of. `None`: its prompt is not visible, or was not yet.
+    pub decision: Option<DecisionId>,
+    /// How many are of that request.
+    pub decision_blocks: u32,
 }
 
 /// A block that left the caches of all workers of a pool.

@@ -15,6 +15,7 @@ mod lanes;
 mod latency;
 mod occupancy;
 mod rates;
+mod reuse;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -55,11 +56,13 @@ pub enum PanelKind {
     Findings,
     /// Requests in flight on each worker.
     Spread,
+    /// Where the reuse of prompts is lost.
+    Reuse,
 }
 
 impl PanelKind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Tree,
         Self::Lanes,
         Self::Occupancy,
@@ -68,6 +71,7 @@ impl PanelKind {
         Self::Decisions,
         Self::Findings,
         Self::Spread,
+        Self::Reuse,
     ];
 
     /// Its name in addresses.
@@ -81,6 +85,7 @@ impl PanelKind {
             Self::Decisions => "decisions",
             Self::Findings => "findings",
             Self::Spread => "spread",
+            Self::Reuse => "reuse",
         }
     }
 
@@ -94,7 +99,7 @@ impl PanelKind {
         match self {
             Self::Tree | Self::Lanes | Self::Occupancy | Self::Rates => Feed::Events,
             Self::Latency => Feed::Metrics,
-            Self::Decisions | Self::Findings | Self::Spread => Feed::Any,
+            Self::Decisions | Self::Findings | Self::Spread | Self::Reuse => Feed::Any,
         }
     }
 }
@@ -178,6 +183,7 @@ impl Panel {
             PanelKind::Decisions => decisions::content(shown, &request, now),
             PanelKind::Findings => findings::content(shown, &request, now),
             PanelKind::Spread => in_flight::content(shown, &request, now),
+            PanelKind::Reuse => reuse::content(shown, &request),
         };
         head.title.push_str(&of_what(shown, &request));
         head.notes.extend(notes(shown, request.kind));

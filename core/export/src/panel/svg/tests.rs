@@ -105,6 +105,7 @@ fn every_panel_has_title_time_and_its_figures() {
         (PanelKind::Decisions, "75 %"),
         (PanelKind::Findings, "Nothing was checked yet"),
         (PanelKind::Spread, "--logs"),
+        (PanelKind::Reuse, "--router-replica-sync"),
     ];
     for (kind, text) in expected {
         for is_dark in [false, true] {
