@@ -130,10 +130,12 @@ async fn over_zeromq_from_discovery_alone_a_late_viewer_is_complete() {
 }
 
 /// Event plane and discovery of 1.7 as they are by default.
+const OF_1_7: Attaching =
+    Attaching { name: "1.7.0.dev20261026-zmq-etcd", found_by: FoundBy::Etcd, ..OVER_ZMQ };
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_default_plane_of_1_7_is_complete_from_etcd_alone() {
-    let name = "1.7.0.dev20261026-zmq-etcd";
-    over_zmq(Attaching { name, found_by: FoundBy::Etcd, ..OVER_ZMQ }).await;
+    over_zmq(OF_1_7).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -198,6 +200,6 @@ fn every_recording_of_which_the_truth_is_known_has_its_test() {
         .filter(|path| path.join("truth.json.gz").is_file())
         .map(|path| path.file_name().expect("a name").to_string_lossy().into_owned())
         .collect();
-    let tested = [OVER_NATS.name, WITH_DECISIONS.name, OF_0_9.name, OVER_ZMQ.name, RESTARTS.name];
+    let tested = [OVER_NATS, WITH_DECISIONS, OF_0_9, OVER_ZMQ, OF_1_7, RESTARTS].map(|of| of.name);
     assert_eq!(known, tested.map(str::to_owned).into());
 }

@@ -65,7 +65,7 @@ async fn requests_of_a_file_of_traces_are_decisions_with_what_was_really_cached(
     for line in &lines {
         let request = &serde_json::from_str::<Value>(line).expect("JSON")["event"]["request"];
         let of = decisions.iter().find(|of| of["request_id"] == request["request_id"]).expect("a decision");
-        assert_eq!(of["cached_tokens"], request["cached_tokens"]);
+        assert_eq!(of["progress"]["cached_tokens"], request["cached_tokens"]);
         assert_eq!(of["isl_tokens"], request["input_tokens"]);
     }
 }

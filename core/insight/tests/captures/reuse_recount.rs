@@ -202,5 +202,5 @@ fn steps_and_causes_are_those_of_an_independent_count() {
     assert!(prompts > 1_000, "{prompts}");
     assert!(["evicted", "worker_left", "load", "not_eligible"].iter().all(|cause| lost[cause] > 0), "{lost:?}");
     assert_eq!((differences, not_shown), (0, 0));
-    assert!(displaced.0 >= 10 && displaced.1 * 10 >= displaced.0 * 8, "{displaced:?}");
+    assert!(displaced.0 >= 5 && displaced.1 * 10 >= displaced.0 * 8, "{displaced:?}");
 }
