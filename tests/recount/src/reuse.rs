@@ -315,7 +315,8 @@ pub fn count(folder: &Path, recording: &Recording) -> Result<Vec<Counted>> {
         let reported = decision.overlap_blocks.reported().copied();
         let mut states: Vec<Steps> = Vec::new();
         for at_us in moments(&history, &blocks, micros(decision.at_s)) {
-            let has_failed = |worker: &Worker| history.failed.get(worker).is_some_and(|since| *since <= at_us);
+            let has_failed =
+                |worker: &Worker| history.failed.get(worker).is_some_and(|since| *since <= at_us);
             for is_left_out in [false, true] {
                 let is_eligible = |worker: Worker| match costs.is_empty() {
                     true => !(is_left_out && has_failed(&worker)),
@@ -352,8 +353,7 @@ pub fn count(folder: &Path, recording: &Recording) -> Result<Vec<Counted>> {
 /// The time of a choice, and those at which another state could be what the router saw, nearest first.
 fn moments(history: &History, blocks: &[Block], at_us: u64) -> Vec<u64> {
     let changes = blocks.iter().flat_map(|block| history.changes.get(block).into_iter().flatten());
-    let near =
-        changes.map(|of| of.at_us).filter(|of| (at_us - BEFORE_US..=at_us + AFTER_US).contains(of));
+    let near = changes.map(|of| of.at_us).filter(|of| (at_us - BEFORE_US..=at_us + AFTER_US).contains(of));
     let mut moments: Vec<u64> = near.map(|of| if of <= at_us { of - 1 } else { of }).collect();
     moments.push(at_us);
     moments.sort_unstable_by_key(|of| (of.abs_diff(at_us), *of));
