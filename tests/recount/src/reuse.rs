@@ -372,13 +372,13 @@ struct Prompt {
     traced_tokens: Option<u64>,
 }
 
+/// By the request's id.
+type Prompts = BTreeMap<String, Prompt>;
+
 /// What was received, in order, and the prompt of each request.
-fn received(
-    folder: &Path,
-    recording: &Recording,
-) -> Result<(Vec<(u64, Received)>, BTreeMap<String, Prompt>)> {
+fn received(folder: &Path, recording: &Recording) -> Result<(Vec<(u64, Received)>, Prompts)> {
     let mut received = Vec::new();
-    let mut prompts: BTreeMap<String, Prompt> = BTreeMap::new();
+    let mut prompts = Prompts::new();
     for added in &recording.capture.added {
         if let Some(chain) = &added.chain {
             prompts.insert(added.request_id.clone(), Prompt { chain: chain.clone(), ..Prompt::default() });
@@ -431,7 +431,7 @@ fn received(
 }
 
 /// What a request trace reports of a prompt. It is there only behind a message or a line that reports it too.
-fn trace(trace: &Value, prompts: &mut BTreeMap<String, Prompt>) {
+fn trace(trace: &Value, prompts: &mut Prompts) {
     let request = &trace["request"];
     let Some(prompt) = request["request_id"].as_str().and_then(|id| prompts.get_mut(id)) else { return };
     prompt.traced_tokens = request["cached_tokens"].as_u64();
