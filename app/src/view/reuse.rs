@@ -11,6 +11,7 @@ use radixscope_state::cluster::DecisionEntry;
 
 use crate::format;
 use crate::store::{Store, now_ms, time_of_day};
+use crate::time_range::TimeSpan;
 use crate::url::Panel;
 use crate::view::control::view;
 use crate::view::figure::{EmptyPanel, Figure, PanelHead, Waiting, prose};
@@ -76,7 +77,7 @@ pub fn ReusePanelView(store: Store) -> impl IntoView {
                     <ol class="reuse-steps">
                         {move || panel.with(|panel| panel.steps.iter().map(step).collect_view())}
                     </ol>
-                    <OverTime panel/>
+                    <OverTime panel span/>
                     {move || panel.with(|panel| (!panel.half.is_empty()).then(|| view! { <p data-testid="reuse-half">{prose(&panel.half)}</p> }))}
                     <Losses store panel/>
                     <SessionTurns store/>
@@ -105,7 +106,7 @@ fn step(line: &StepLine) -> impl IntoView + use<> {
 
 /// The shares of the steps over time: each bar a part of it, one in the other.
 #[component]
-fn OverTime(panel: Memo<ReusePanel>) -> impl IntoView {
+fn OverTime(panel: Memo<ReusePanel>, span: Memo<TimeSpan>) -> impl IntoView {
     let bars = move || {
         panel.with(|panel| {
             let bar = |(at, (begin, shares)): (usize, &(Millis, Option<[f64; 4]>))| {
@@ -125,10 +126,8 @@ fn OverTime(panel: Memo<ReusePanel>) -> impl IntoView {
         })
     };
     let span = move || {
-        panel.with(|panel| match (panel.trend.first(), panel.trend.last()) {
-            (Some((from, _)), Some((until, _))) => format!("{} to {}", time_of_day(*from), time_of_day(*until)),
-            _ => String::new(),
-        })
+        let TimeSpan { from, until } = span.get();
+        format!("{} to {}", time_of_day(from), time_of_day(until))
     };
     let entry = |(_, step, class): (usize, Step, &'static str)| view! { <span><i class=class aria-hidden="true"></i>{step.label()}</span> };
     view! {
@@ -144,7 +143,8 @@ fn OverTime(panel: Memo<ReusePanel>) -> impl IntoView {
 #[component]
 fn SessionLosses(store: Store, panel: Memo<ReusePanel>) -> impl IntoView {
     let is_any = Memo::new(move |_| {
-        store.address.with(|address| address.session.is_empty()) && panel.with(|panel| !panel.sessions.is_empty())
+        store.address.with(|address| address.session.is_empty())
+            && panel.with(|panel| !panel.sessions.is_empty())
     });
     let row = move |line: &SessionLine| {
         let SessionLine { session, text } = line.clone();

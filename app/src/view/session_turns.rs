@@ -24,7 +24,8 @@ pub(super) fn SessionTurns(store: Store) -> impl IntoView {
         let (id, worker, moved) = (turn.id, turn.worker, turn.moved_from.is_some());
         let (figures, slowest) = (turn.figures(), turn.is_slowest);
         let (number, time, sentence) = (turn.number, time_of_day(turn.at_ms), turn.sentence.clone());
-        let open = move |_| store.address.update(|address| *address = address.with_decision(Panel::Decisions, id));
+        let open =
+            move |_| store.address.update(|address| *address = address.with_decision(Panel::Decisions, id));
         view! {
             <li class:moved=moved class:slowest=slowest data-testid="session-turn">
                 <button class="plain" title="Open its decision" on:click=open>{number.to_string()}</button>

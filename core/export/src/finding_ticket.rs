@@ -164,7 +164,8 @@ fn lost_reuse(cluster: &Cluster) -> String {
     }
     text.push_str("\n| Why tokens were computed | Tokens | Share | Decisions |\n|---|---:|---:|---:|\n");
     for loss in &funnel.losses {
-        let (label, tokens, decisions) = (loss.cause.label(), count(loss.tokens), count(loss.decisions.into()));
+        let (label, tokens, decisions) =
+            (loss.cause.label(), count(loss.tokens), count(loss.decisions.into()));
         let _ = writeln!(text, "| {label} | {tokens} | {} | {decisions} |", share(loss.tokens));
     }
     text
@@ -204,8 +205,8 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use radixscope_model::id::{Seq, Worker};
-    use radixscope_model::record::{Entry, Evidence, PanelRef, Record};
+    use radixscope_model::id::{DecisionId, Seq, Worker};
+    use radixscope_model::record::{Decision, DecisionSource, Entry, Evidence, PanelRef, Record, Reuse};
 
     const NOW: u64 = 1_700_000_000_000;
 
@@ -309,6 +310,34 @@ mod tests {
         assert_eq!(summary(&cluster(Vec::new())), "Nothing was checked yet");
         let every = Record::Checked(vec![status("gaps", CheckStatus::Ok, "")]);
         assert_eq!(summary(&cluster(vec![every])), "No findings · all 1 checks ran");
+    }
+
+    #[test]
+    fn all_findings_report_where_reuse_is_lost() {
+        let mut decision = Decision::new(DecisionId(1), WorkerIx(0), DecisionSource::Log);
+        (decision.isl_tokens, decision.block_size_tokens) = (Some(1_005), Some(10));
+        let reuse = Reuse {
+            decision: DecisionId(1),
+            prompt_blocks: 100,
+            seen_blocks: 80,
+            held_blocks: 80,
+            eligible_blocks: 80,
+            chosen_blocks: 80,
+            holder: Some(WorkerIx(0)),
+            gone: None,
+            known_since_ms: Millis(NOW),
+            displaced_by: None,
+        };
+        let records = vec![Record::Decision(Box::new(decision)), Record::Reuse(Box::new(reuse))];
+        let text = findings_ticket(&cluster(records));
+        for line in [
+            "| ever cached | 800 | 80 % |",
+            "| first time seen | 200 | 20 % | 1 |",
+            "| below one block | 5 | <1 % | 1 |",
+        ] {
+            assert!(text.contains(line), "{line} is not in {text}");
+        }
+        assert!(!findings_ticket(&cluster(Vec::new())).contains("Where reuse is lost"));
     }
 
     #[test]

@@ -315,7 +315,8 @@ pub fn count(folder: &Path, recording: &Recording) -> Result<Vec<Counted>> {
         let reported = decision.overlap_blocks.reported().copied();
         let mut states: Vec<Steps> = Vec::new();
         for at_us in moments(&history, &blocks, micros(decision.at_s)) {
-            let has_failed = |worker: &Worker| history.failed.get(worker).is_some_and(|since| *since <= at_us);
+            let has_failed =
+                |worker: &Worker| history.failed.get(worker).is_some_and(|since| *since <= at_us);
             for is_left_out in [false, true] {
                 let is_eligible = |worker: Worker| match costs.is_empty() {
                     true => !(is_left_out && has_failed(&worker)),
@@ -352,8 +353,7 @@ pub fn count(folder: &Path, recording: &Recording) -> Result<Vec<Counted>> {
 /// The time of a choice, and those at which another state could be what the router saw, nearest first.
 fn moments(history: &History, blocks: &[Block], at_us: u64) -> Vec<u64> {
     let changes = blocks.iter().flat_map(|block| history.changes.get(block).into_iter().flatten());
-    let near =
-        changes.map(|of| of.at_us).filter(|of| (at_us - BEFORE_US..=at_us + AFTER_US).contains(of));
+    let near = changes.map(|of| of.at_us).filter(|of| (at_us - BEFORE_US..=at_us + AFTER_US).contains(of));
     let mut moments: Vec<u64> = near.map(|of| if of <= at_us { of - 1 } else { of }).collect();
     moments.push(at_us);
     moments.sort_unstable_by_key(|of| (of.abs_diff(at_us), *of));
@@ -372,13 +372,13 @@ struct Prompt {
     traced_tokens: Option<u64>,
 }
 
+/// By the request's id.
+type Prompts = BTreeMap<String, Prompt>;
+
 /// What was received, in order, and the prompt of each request.
-fn received(
-    folder: &Path,
-    recording: &Recording,
-) -> Result<(Vec<(u64, Received)>, BTreeMap<String, Prompt>)> {
+fn received(folder: &Path, recording: &Recording) -> Result<(Vec<(u64, Received)>, Prompts)> {
     let mut received = Vec::new();
-    let mut prompts: BTreeMap<String, Prompt> = BTreeMap::new();
+    let mut prompts = Prompts::new();
     for added in &recording.capture.added {
         if let Some(chain) = &added.chain {
             prompts.insert(added.request_id.clone(), Prompt { chain: chain.clone(), ..Prompt::default() });
@@ -431,7 +431,7 @@ fn received(
 }
 
 /// What a request trace reports of a prompt. It is there only behind a message or a line that reports it too.
-fn trace(trace: &Value, prompts: &mut BTreeMap<String, Prompt>) {
+fn trace(trace: &Value, prompts: &mut Prompts) {
     let request = &trace["request"];
     let Some(prompt) = request["request_id"].as_str().and_then(|id| prompts.get_mut(id)) else { return };
     prompt.traced_tokens = request["cached_tokens"].as_u64();

@@ -65,7 +65,8 @@ async fn natively(origin: &str) -> Vec<Value> {
 
 async fn in_the_browser(page: &Page, server: &Radixscope) -> Vec<Value> {
     page.open(&server.url("/?view=reuse&from=now-6h&to=now")).await;
-    page.until_true("there are causes", "!!document.querySelector('[data-testid=reuse-losses] tbody tr')").await;
+    page.until_true("there are causes", "!!document.querySelector('[data-testid=reuse-losses] tbody tr')")
+        .await;
     let mut all = Vec::new();
     for _ in 0..LOOKS {
         tokio::time::sleep(Duration::from_secs(1)).await;

@@ -11,19 +11,20 @@ use radixscope_state::cluster::{DecisionEntry, PoolState};
 use radixscope_state::tree::NodeId;
 use radixscope_state::tree::forest::Forest;
 
+use super::session_paths;
 use crate::draw::surface::Surface;
 use crate::format;
 use crate::store::{Store, ViewContext};
 use crate::view::control::view;
-use super::session_paths;
 
 /// Distance of labels, CSS pixels.
 const LABEL_GAP: f64 = 17.0;
 /// Depths that are labelled at most: the deepest, and the chosen one's.
 const DEPTHS: usize = 8;
 
-/// Height of a ghost at least, and its dashes, CSS pixels.
+/// Height of a ghost at least, its width where nothing of its prompt is there, and its dashes, CSS pixels.
 const LEAST_GHOST: f64 = 6.0;
+const GHOST_WIDTH: f64 = 40.0;
 const GHOST_DASH: f64 = 4.0;
 
 /// What is painted with.
@@ -116,10 +117,12 @@ fn path_of(cluster: &ViewContext<'_>, canvas: &Canvas<'_>, id: DecisionId) -> (S
         return without(format!("The path of decision {id} is on the devices: choose Device to see it"));
     }
     let Some(end) = decided.decision.path else {
-        let all = Rect { left: 0.0, right: f64::from(canvas.view.width), top: 0.0, bottom: 0.0 };
-        let text = draw_ghost(canvas, ghost.as_ref(), all).map_or(String::new(), |tag| {
+        // Nothing of the prompt is left to stand below: a column of its own.
+        let right = f64::from(canvas.view.width);
+        let place = Rect { left: right - GHOST_WIDTH * canvas.view.scale, right, top: 0.0, bottom: 0.0 };
+        let text = draw_ghost(canvas, ghost.as_ref(), place).map_or(String::new(), |tag| {
             draw_tags(canvas, std::slice::from_ref(&tag));
-            format!(". Dashed at the top: {}", tag.text)
+            format!(". Dashed at the right: {}", tag.text)
         });
         return without(format!("Decision {id} names no cached block, so there is no path to show{text}"));
     };

@@ -41,7 +41,9 @@ pub(super) fn paint(cluster: &ViewContext<'_>, canvas: &Canvas<'_>, session: &st
     }
     draw_tags(canvas, &tags.into_values().collect::<Vec<_>>());
     let requests = format::plural(all.len() as u64, "request", "requests");
-    format!("Session {session}: {requests}, {seen} outlined in the colours of their workers; numbers stand where their cached blocks end.")
+    format!(
+        "Session {session}: {requests}, {seen} outlined in the colours of their workers; numbers stand where their cached blocks end."
+    )
 }
 
 /// The boxes of a request's prompt that are still there, from the top.

@@ -113,7 +113,10 @@ impl<N: Fn(WorkerIx) -> String> Said<'_, N> {
                 format!("{tokens} cached on {}, which the router's index did not have", self.name(holder))
             }
             (LossCause::Affinity, _, Some(holder)) => {
-                format!("{tokens} cached on {}, but the request was bound to another worker", self.name(holder))
+                format!(
+                    "{tokens} cached on {}, but the request was bound to another worker",
+                    self.name(holder)
+                )
             }
             (LossCause::Policy, _, Some(holder)) => {
                 format!("{tokens} cached on {}, but the policy chose another worker", self.name(holder))
@@ -136,7 +139,10 @@ impl<N: Fn(WorkerIx) -> String> Said<'_, N> {
         let capacity = self.cluster.capacity(gone.worker).map(|capacity| capacity.value);
         let full = match capacity {
             Some(capacity) => {
-                format!("at {} of its blocks", percent((f64::from(gone.held_blocks) / capacity as f64).min(1.0)))
+                format!(
+                    "at {} of its blocks",
+                    percent((f64::from(gone.held_blocks) / capacity as f64).min(1.0))
+                )
             }
             None => format!("when it held {}", plural(gone.held_blocks.into(), "block", "blocks")),
         };

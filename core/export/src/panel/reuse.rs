@@ -122,7 +122,12 @@ impl ReusePanel {
             losses: losses.collect(),
             half: half(&funnel),
             sessions: sessions.largest(SESSIONS).into_iter().map(SessionLine::of).collect(),
-            trend: trend.parts.iter().enumerate().map(|(at, part)| (trend.begin(at), part.shares())).collect(),
+            trend: trend
+                .parts
+                .iter()
+                .enumerate()
+                .map(|(at, part)| (trend.begin(at), part.shares()))
+                .collect(),
             notes: notes(&funnel, time),
         }
     }
@@ -145,7 +150,7 @@ fn half(funnel: &Funnel) -> String {
     let line = |loss: Loss| {
         let (label, share) = (loss.cause.label(), percent(loss.tokens as f64 / all as f64));
         let help = loss.cause.remedy().map_or(String::new(), |help| format!(" {help}"));
-        format!("{label} ({share} of what was computed anew).{help}")
+        format!("{label}, {share} of them.{help}")
     };
     let lines: Vec<String> = funnel.half_of_avoidable().into_iter().map(line).collect();
     match lines.as_slice() {
@@ -203,8 +208,8 @@ pub fn empty() -> EmptyText {
     let mut text = EmptyText::new(
         "reuse-empty",
         "No decision shows the blocks of its prompt",
-        "Prompts are visible in request traces (`DYN_REQUEST_TRACE=1`, from 1.4 on), in the messages of routers with replicas \
-         (`--router-replica-sync`), and in a frontend's log at DEBUG.",
+        "Prompts are visible in the messages of routers with replicas (`--router-replica-sync`), and in a frontend's log at DEBUG; where the \
+         messages have keyed hashes, with request traces (`DYN_REQUEST_TRACE=1`, from 1.4 on).",
     );
     text.paragraphs.push("Workers must publish KV events.".into());
     text

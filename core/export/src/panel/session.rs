@@ -112,7 +112,8 @@ fn sentence(
 impl Turn {
     /// How much was cached and how long the first token took.
     pub fn figures(&self) -> String {
-        let cached = self.cached.map_or("cached: unknown".to_owned(), |share| format!("{} cached", percent(share)));
+        let cached =
+            self.cached.map_or("cached: unknown".to_owned(), |share| format!("{} cached", percent(share)));
         let ttft = self.ttft_ms.map_or("TTFT not reported".to_owned(), |ms| format!("TTFT {}", duration(ms)));
         format!("{cached}, {ttft}")
     }

@@ -81,7 +81,8 @@ fn conversation() -> Cluster {
     decide(&mut cluster, (5, Some("a")), 1, (3, 3), 50, |reuse| {
         reuse.seen_blocks = 10;
         let at_ms = Millis(NOW - 36_000);
-        reuse.gone = Some(GoneBlock { worker: WorkerIx(0), at_ms, why: GoneReason::Evicted, held_blocks: 98 });
+        reuse.gone =
+            Some(GoneBlock { worker: WorkerIx(0), at_ms, why: GoneReason::Evicted, held_blocks: 98 });
         let decision = Some(DecisionId(2));
         reuse.displaced_by = Some(DisplacedBy { stored_blocks: 240, decision, decision_blocks: 180 });
     });
@@ -91,7 +92,8 @@ fn conversation() -> Cluster {
 #[test]
 fn each_request_of_a_session_says_where_it_ran_and_what_moving_cost() {
     let turns = turns(&conversation(), "a", name);
-    let all: Vec<_> = turns.iter().map(|turn| (turn.number, turn.id.0, turn.worker.0, turn.moved_from)).collect();
+    let all: Vec<_> =
+        turns.iter().map(|turn| (turn.number, turn.id.0, turn.worker.0, turn.moved_from)).collect();
     assert_eq!(all, [(1, 1, 0, None), (2, 3, 0, None), (3, 4, 1, Some(WorkerIx(0))), (4, 5, 1, None)]);
     assert_eq!(turns[2].lost, Some((112, LossCause::Load)));
     assert_eq!(turns[2].figures(), "cached: unknown, TTFT 200 ms");
@@ -116,7 +118,10 @@ fn an_evicted_block_names_when_how_full_its_worker_was_and_what_it_stored_then()
          (75 % of all that it stored then)."
     );
     let ghost = ghost(decided, name).unwrap();
-    assert_eq!((ghost.depth, ghost.blocks, ghost.label.as_str()), (3, 7, "7 blocks evicted on W1 41 s before"));
+    assert_eq!(
+        (ghost.depth, ghost.blocks, ghost.label.as_str()),
+        (3, 7, "7 blocks evicted on W1 41 s before")
+    );
     assert_eq!(super::super::not_reused::ghost(cluster.decisions().get(DecisionId(4)).unwrap(), name), None);
 }
 

@@ -1,6 +1,7 @@
 //! Steps and causes add up, and each cause is found by what was recorded.
 
 use super::*;
+use crate::time_range::TimeSpan;
 use radixscope_model::id::{DecisionId, Seq, Worker, WorkerIx};
 use radixscope_model::record::{
     Candidate, Completeness, DecidedBy, Decision, DecisionSource, Entry, GoneBlock, GoneReason, Progress,
@@ -251,4 +252,50 @@ fn a_funnel_sums_steps_and_losses_of_a_selection() {
     assert_eq!(funnel.share(Step::Reused), Some(130.0 / 210.0));
     let of_one = |decided: &&DecisionEntry| decided.decision.worker == WorkerIx(1);
     assert_eq!(Funnel::of(scene.0.decisions().newest_first().filter(of_one)).decisions, 1);
+}
+
+#[test]
+fn the_parts_of_a_time_and_the_sessions_add_up_to_the_funnel() {
+    let mut scene = Scene::new();
+    let evict = |reuse: &mut Reuse| {
+        (reuse.held_blocks, reuse.eligible_blocks, reuse.chosen_blocks, reuse.gone) =
+            (5, 5, 5, gone(GoneReason::Evicted));
+    };
+    for (session, at) in [("a", NOW), ("a", NOW + 9_999), ("b", NOW + 5_000), ("c", NOW + 10_000)] {
+        scene.decide(|decision, reuse, _| {
+            (decision.session, decision.decided_ms) = (Some(session.to_owned()), Some(Millis(at)));
+            if session != "c" {
+                evict(reuse);
+            }
+        });
+    }
+    let span = TimeSpan { from: Millis(NOW), until: Millis(NOW + 10_000) };
+    let (mut trend, mut sessions) = (Trend::new(span, 2), Sessions::default());
+    let funnel = Funnel::with_parts(scene.0.decisions().newest_first(), &mut trend, &mut sessions);
+    assert_eq!(funnel, Funnel::of(scene.0.decisions().newest_first()));
+    let prompts: Vec<u64> = trend.parts.iter().map(|part| part.steps[0]).collect();
+    assert_eq!((prompts, trend.begin(1)), (vec![105, 315], Millis(NOW + 5_000)));
+    assert_eq!(trend.parts[0].shares(), Some([80.0, 50.0, 50.0, 50.0].map(|tokens| tokens / 105.0)));
+    let lost: Vec<_> =
+        sessions.largest(5).into_iter().map(|of| (of.session, of.decisions, of.lost_tokens)).collect();
+    assert_eq!(lost, [("a".to_owned(), 2, 60), ("b".to_owned(), 1, 30)]);
+    assert_eq!(sessions.largest(1).len(), 1);
+}
+
+#[test]
+fn half_of_what_could_be_avoided_is_lost_to_few_causes() {
+    let mut scene = Scene::new();
+    scene.decide(|_, reuse, _| {
+        (reuse.held_blocks, reuse.eligible_blocks, reuse.chosen_blocks, reuse.gone) =
+            (4, 4, 4, gone(GoneReason::Evicted));
+    });
+    scene.decide(|decision, reuse, _| {
+        weigh(decision, 9.0);
+        skip(reuse);
+    });
+    scene.decide(|_, reuse, _| (reuse.eligible_blocks, reuse.chosen_blocks) = (7, 7));
+    let funnel = Funnel::of(scene.0.decisions().newest_first());
+    let half: Vec<_> = funnel.half_of_avoidable().iter().map(|loss| (loss.cause, loss.tokens)).collect();
+    assert_eq!(half, [(LossCause::Load, 50)], "of 100");
+    assert!(Funnel::default().half_of_avoidable().is_empty());
 }

@@ -63,7 +63,8 @@ impl Compared {
         self.sure += u32::from(counted.states.len() == 1);
         let same = counted.states.iter().find(is_same);
         if same.is_none() || counted.prompt_blocks != u64::from(reuse.prompt_blocks) {
-            self.differences.push(format!("{}: {reuse:?}, gone {gone:?}\n      not {counted:?}", counted.request_id));
+            self.differences
+                .push(format!("{}: {reuse:?}, gone {gone:?}\n      not {counted:?}", counted.request_id));
         }
         let Some(steps) = same.or(counted.states.first()) else { return };
         self.compare_stored(cluster, decided, steps);
@@ -84,7 +85,11 @@ impl Compared {
             // Of a prompt that is cached whole an engine computes its last block.
             let isl_tokens = decided.decision.isl_tokens.unwrap();
             let least = if chosen * size == isl_tokens { isl_tokens - size } else { chosen * size };
-            assert!((least..=chosen * size).contains(&tokens), "{}: {tokens} of {reuse:?}", counted.request_id);
+            assert!(
+                (least..=chosen * size).contains(&tokens),
+                "{}: {tokens} of {reuse:?}",
+                counted.request_id
+            );
             if let Some(traced) = counted.traced_tokens {
                 assert_eq!(prompt.reused, Some(traced), "{}", counted.request_id);
             }
@@ -125,13 +130,23 @@ impl Compared {
         let holder = decided.reuse.and_then(|reuse| reuse.holder).map(id_of);
         let cost = |worker: Option<Worker>| counted.costs.get(&worker?).copied();
         let shown = PromptReuse::of(decided).ok().and_then(|reuse| {
-            let causes = [LossCause::Load, LossCause::Chance, LossCause::Skipped, LossCause::Affinity, LossCause::Policy];
+            let causes = [
+                LossCause::Load,
+                LossCause::Chance,
+                LossCause::Skipped,
+                LossCause::Affinity,
+                LossCause::Policy,
+            ];
             reuse.losses.into_iter().map(|(cause, _)| cause).find(|cause| causes.contains(cause))
         });
         let shown = shown.map_or("none", LossCause::as_str);
         let by_log = match (cost(holder), cost(Some(counted.worker))) {
             (Some(holder), Some(chosen)) if shown == "load" || shown == "chance" || shown == "skipped" => {
-                if holder > chosen { "load" } else { "chance" }
+                if holder > chosen {
+                    "load"
+                } else {
+                    "chance"
+                }
             }
             // Without costs of a log only how many there are is compared.
             _ => shown,
@@ -172,7 +187,9 @@ fn steps_and_causes_are_those_of_an_independent_count() {
     folders.extend(std::env::var_os(CAPTURES_VARIABLE).map(PathBuf::from));
     let (mut prompts, mut differences, mut not_shown) = (0, 0, 0);
     let (mut lost, mut displaced) = (BTreeMap::<&str, u64>::new(), (0, 0));
-    println!("| Recording | Prompts | Sure | Blocks | Ever cached | Held | Eligible | Chosen | Reported tokens, held tokens | Only counted | Different |");
+    println!(
+        "| Recording | Prompts | Sure | Blocks | Ever cached | Held | Eligible | Chosen | Reported tokens, held tokens | Only counted | Different |"
+    );
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
     for folder in folders {
         for recording in Recording::all_in(&folder) {
@@ -180,12 +197,25 @@ fn steps_and_causes_are_those_of_an_independent_count() {
             let Some(compared) = compare(&folder) else { continue };
             let Compared { counted, shown, .. } = &compared;
             let cell = |at: usize| {
-                if counted[at] == shown[at] { counted[at].to_string() } else { format!("**{} not {}**", shown[at], counted[at]) }
+                if counted[at] == shown[at] {
+                    counted[at].to_string()
+                } else {
+                    format!("**{} not {}**", shown[at], counted[at])
+                }
             };
             println!(
                 "| {} | {} | {} | {} | {} | {} | {} | {} | {:?} | {} | {} |",
-                recording.name(), compared.prompts, compared.sure, cell(0), cell(1), cell(2), cell(3), cell(4),
-                compared.reported, compared.not_shown, compared.differences.len(),
+                recording.name(),
+                compared.prompts,
+                compared.sure,
+                cell(0),
+                cell(1),
+                cell(2),
+                cell(3),
+                cell(4),
+                compared.reported,
+                compared.not_shown,
+                compared.differences.len(),
             );
             println!("    {:?}, displaced {:?}", compared.lost, compared.displaced);
             displaced = (displaced.0 + compared.displaced.0, displaced.1 + compared.displaced.1);
@@ -195,12 +225,20 @@ fn steps_and_causes_are_those_of_an_independent_count() {
             not_shown += compared.not_shown;
             compared.lost.iter().for_each(|(cause, (blocks, _))| *lost.entry(cause).or_default() += blocks);
             let is_equal = compared.lost.values().all(|(counted, shown)| counted == shown);
-            assert!(is_equal || !compared.differences.is_empty(), "{}: {:?}", recording.name(), compared.lost);
+            assert!(
+                is_equal || !compared.differences.is_empty(),
+                "{}: {:?}",
+                recording.name(),
+                compared.lost
+            );
         }
     }
     println!("{prompts} prompts, {lost:?}, displaced {displaced:?}");
     assert!(prompts > 1_000, "{prompts}");
-    assert!(["evicted", "worker_left", "load", "not_eligible"].iter().all(|cause| lost[cause] > 0), "{lost:?}");
+    assert!(
+        ["evicted", "worker_left", "load", "not_eligible"].iter().all(|cause| lost[cause] > 0),
+        "{lost:?}"
+    );
     assert_eq!((differences, not_shown), (0, 0));
     assert!(displaced.0 >= 5 && displaced.1 * 10 >= displaced.0 * 8, "{displaced:?}");
 }

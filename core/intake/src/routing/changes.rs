@@ -294,7 +294,9 @@ impl TreeChanges {
             }
             parent = Some(block.block_hash);
         }
-        if let (Some((before, tokens, count)), Some(last), None, true) = (new, parent, tier, self.gone.is_on()) {
+        if let (Some((before, tokens, count)), Some(last), None, true) =
+            (new, parent, tier, self.gone.is_on())
+        {
             let first = || match before? {
                 NodeId::ROOT => Some(chain_hash(None, tokens)),
                 node => tree.chain_hash(node).map(|above| chain_hash(Some(above), tokens)),

@@ -70,8 +70,8 @@ use radixscope_dynamo::trace::RequestTrace;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{
-    Decision, DecisionSource, DepartureCause, Entry, NotReconstructed, Progress, Record, ReportedSettings, Role,
-    RoleEvidence, SettingsSource,
+    Decision, DecisionSource, DepartureCause, Entry, NotReconstructed, Progress, Record, ReportedSettings,
+    Role, RoleEvidence, SettingsSource,
 };
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
@@ -204,7 +204,8 @@ impl Routing {
         // A line is a record only at the next flush: decisions in between did not meet the worker any more.
         let at_ms = match entry.record {
             Record::Left { worker, why: DepartureCause::Log } => {
-                let left_ms = self.departures.left_ms(worker).map_or(at_ms, |written_ms| written_ms.min(at_ms));
+                let left_ms =
+                    self.departures.left_ms(worker).map_or(at_ms, |written_ms| written_ms.min(at_ms));
                 self.left_since = Some(self.left_since.map_or(left_ms, |since| since.min(left_ms)));
                 left_ms
             }

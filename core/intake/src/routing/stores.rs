@@ -138,7 +138,8 @@ impl OfWorker {
             let sum = runs.entry(store.run).or_default();
             *sum = sum.saturating_add(store.blocks);
         }
-        let (run, run_blocks) = runs.iter().map(|(run, blocks)| (*run, *blocks)).max_by_key(|of| (of.1, of.0))?;
+        let (run, run_blocks) =
+            runs.iter().map(|(run, blocks)| (*run, *blocks)).max_by_key(|of| (of.1, of.0))?;
         let stored_blocks = runs.values().fold(0_u32, |sum, blocks| sum.saturating_add(*blocks));
         Some(Look { at_ms, stored_blocks, run_blocks, run })
     }

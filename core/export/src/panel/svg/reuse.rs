@@ -11,7 +11,7 @@ use crate::colour::css;
 
 const ROW_PX: f64 = 18.0;
 /// Room for a step's name, its share and its tokens beside the bar, in a wide and in a narrow picture.
-const NAME_PX: [f64; 2] = [190.0, 120.0];
+const NAME_PX: [f64; 2] = [216.0, 120.0];
 const SHARE_PX: f64 = 44.0;
 const TOKENS_PX: [f64; 2] = [190.0, 0.0];
 /// Room for a loss's share and tokens.

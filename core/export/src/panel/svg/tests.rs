@@ -7,8 +7,8 @@ use radixscope_insight::time_range::TimeRange;
 use radixscope_insight::view_context::{PoolQuery, ShownPools};
 use radixscope_model::id::{BlockHash, DecisionId, PoolIx, Seq, TokensHash, Worker};
 use radixscope_model::record::{
-    Block, CheckStatus, Decision, DecisionSource, Entry, Finding, Histogram, HistogramKind, PanelRef, Phase,
-    ProcessRole, Record, RuleStatus, Scrape, Severity,
+    Block, CheckStatus, Decision, DecisionSource, Entry, Finding, GoneBlock, GoneReason, Histogram,
+    HistogramKind, PanelRef, Phase, ProcessRole, Record, Reuse, RuleStatus, Scrape, Severity,
 };
 
 use super::*;
@@ -273,4 +273,36 @@ fn text_from_outside_stays_text() {
     }
     let svg = refusal(true, (300, 200), "theme=\"<svg>\" cannot be read");
     assert!(texts(&svg).contains("theme=\"<svg>\""), "{svg}");
+}
+
+#[test]
+fn a_picture_of_reuse_has_steps_and_causes() {
+    let mut state = State::three();
+    let decision = Decision::new(DecisionId(2), WorkerIx(0), DecisionSource::Log);
+    let (isl_tokens, block_size_tokens, decided_ms) = (Some(1_000), Some(10), Some(NOW));
+    let decision = Decision { isl_tokens, block_size_tokens, decided_ms, ..decision };
+    state.fold(Record::Decision(Box::new(decision)));
+    state.fold(Record::Reuse(Box::new(Reuse {
+        decision: DecisionId(2),
+        prompt_blocks: 100,
+        seen_blocks: 80,
+        held_blocks: 60,
+        eligible_blocks: 60,
+        chosen_blocks: 60,
+        holder: Some(WorkerIx(0)),
+        gone: Some(GoneBlock { worker: WorkerIx(1), at_ms: NOW, why: GoneReason::Evicted, held_blocks: 9 }),
+        known_since_ms: NOW,
+        displaced_by: None,
+    })));
+    for width_px in [240, 640] {
+        let drawn_text = texts(&state.panel(PanelKind::Reuse, |asked| asked.width_px = width_px));
+        for text in
+            ["ever cached", "80 %", "60 %", "not reported", "first time seen", "evicted", "200", "20 %"]
+        {
+            let is_left_out = width_px == 240 && text == "not reported";
+            assert!(is_left_out || drawn_text.contains(text), "{width_px}: {text:?} is not in {drawn_text}");
+        }
+    }
+    let of_another = state.panel(PanelKind::Reuse, |asked| asked.worker = Some(WorkerIx(2)));
+    assert!(texts(&of_another).contains("No decision shows the blocks"), "{of_another}");
 }
