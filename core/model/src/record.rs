@@ -630,6 +630,8 @@ pub enum NotReconstructed {
     Cost,
     /// The prompt's blocks: the router names them at random or with a secret key.
     Prompt,
+    /// Which requests the workers ran: the prompt is known from the request's trace, and no message says of others when they began.
+    Loads,
 }
 
 impl NotReconstructed {
@@ -641,6 +643,7 @@ impl NotReconstructed {
             Self::Overlap => "overlap differs from the router's",
             Self::Cost => "cost differs from the router's",
             Self::Prompt => "blocks of the prompt not published",
+            Self::Loads => "loads at that time not published",
         }
     }
 
@@ -656,6 +659,10 @@ impl NotReconstructed {
             Self::Cost => {
                 "The cost of the chosen worker differs from what the router reported, or another worker would have had \
                  a lower cost: a load, an option of the router or a session that is bound to its worker is unknown."
+            }
+            Self::Loads => {
+                "The prompt is known from the request's trace. What the workers ran when it was chosen is not: routers publish that \
+                 with --router-replica-sync."
             }
             Self::Prompt => {
                 "The router's messages name the blocks of this prompt at random or with a secret key (--router-tracking-hash), so its cached \
@@ -1131,7 +1138,7 @@ str_names! {
     /// Name in the API.
     NotReconstructed {
         BlockSize => "block_size_unknown", State => "state_unknown", Overlap => "overlap_differs",
-        Cost => "cost_differs", Prompt => "prompt_unknown",
+        Cost => "cost_differs", Prompt => "prompt_unknown", Loads => "loads_unknown",
     }
 }
 str_names! {

@@ -19,6 +19,9 @@ use radixscope_state::per_worker::PerWorker;
 use radixscope_state::requests::KEPT_MS;
 use radixscope_state::tree::{NodeId, Tree};
 
+/// Longest request whose trace shows what was cached when it was chosen: a trace comes when its request is over.
+const TRACED_MS: u64 = 60_000;
+
 /// Changes kept: twelve seconds of 20,000 blocks each, 14 MiB. With more of them the past that is known is shorter.
 const MAX_CHANGES: usize = 1 << 18;
 
@@ -100,12 +103,24 @@ pub(super) struct TreeChanges {
     known_since: Micros,
     /// The same for single workers, by index.
     workers: PerWorker<Micros>,
+    /// Whether prompts are reported when requests are over, so that the past is needed for longer.
+    is_traced: bool,
 }
 
 impl TreeChanges {
     /// A prompt was reported: from now on the past is needed.
     pub(super) fn need(&mut self) {
         self.begin(Need::Known);
+    }
+
+    /// A request that is over reported its prompt.
+    pub(super) fn need_for_traces(&mut self) {
+        self.is_traced = true;
+        self.need();
+    }
+
+    const fn kept_ms(&self) -> u64 {
+        if self.is_traced { TRACED_MS } else { KEPT_MS }
     }
 
     /// Blocks that no worker holds any more.
@@ -160,7 +175,8 @@ impl TreeChanges {
             self.received_ms = now;
             if self.is_kept() && self.marks.back().is_none_or(|(at, _)| now.since(*at) >= MARK_EVERY_MS) {
                 self.marks.push_back((now, self.count));
-                while self.marks.get(1).is_some_and(|(at, _)| now.since(*at) > KEPT_MS) {
+                let kept_ms = self.kept_ms();
+                while self.marks.get(1).is_some_and(|(at, _)| now.since(*at) > kept_ms) {
                     self.marks.pop_front();
                 }
             }
@@ -410,9 +426,10 @@ impl TreeChanges {
     }
 
     fn forget_old(&mut self) {
-        let retained = self.latest.minus_ms(KEPT_MS);
+        let kept_ms = self.kept_ms();
+        let retained = self.latest.minus_ms(kept_ms);
         // How many were received so long ago by our clock too. Where that is not known, publishers' clocks alone count.
-        let is_old = |at: Millis| self.received_ms.since(at) > KEPT_MS;
+        let is_old = |at: Millis| self.received_ms.since(at) > kept_ms;
         let old = match self.marks.front() {
             Some(&(at, count)) => {
                 if is_old(at) {

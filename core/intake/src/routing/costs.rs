@@ -190,7 +190,7 @@ fn record(book: &mut RequestBook, id: DecisionId, attempt: Attempt) {
     let count = outcome.as_ref().map_or(0, |computed| computed.candidates.len());
     part.computed_from = Some(report);
     let is_known = part.slots.reconstruction.as_ref().is_some_and(|of| of.outcome.is_ok());
-    if is_known && outcome.as_ref().err() == Some(&NotReconstructed::State) {
+    if is_known && matches!(outcome, Err(NotReconstructed::State | NotReconstructed::Loads)) {
         // What was computed while the state of that time was known stands.
         return;
     }
@@ -216,14 +216,16 @@ pub(super) fn report(
     (ignores_cache, are_keyed): (bool, bool),
 ) -> Option<RouterReport> {
     let logged = slots.choice.map(|choice| choice.time);
-    let time = logged.or(slots.sequence.as_ref().map(|of| of.time)).or(slots.dispatched.map(|of| of.time))?;
     let sequence = slots.sequence.as_ref();
+    let traced = || slots.trace.and_then(|of| of.chosen_at());
+    let time = logged.or(sequence.map(|of| of.time)).or(slots.dispatched.map(|of| of.time));
+    let at = time.map(|time| time.at).or_else(traced)?;
     let by_message = || sequence.is_some_and(|of| of.isl_tokens.is_some()).then_some(Formula::A);
     let names_blocks = sequence.is_some_and(|of| of.full_blocks.is_some());
     Some(RouterReport {
         decision: decision.id,
         worker: decision.worker,
-        at: time.at,
+        at,
         is_logged: logged.is_some() || sequence.is_none(),
         isl_tokens: decision.isl_tokens,
         block_size_tokens: decision.block_size_tokens,
@@ -234,6 +236,7 @@ pub(super) fn report(
         // Dynamo 0.8 to 1.1 reports the length in its message, later versions do not.
         formula: slots.costs.as_ref().map(|costs| costs.formula).or_else(by_message),
         is_by_cost: decision.is_by_cost(),
+        is_traced: prompt.are_of_trace() && !names_blocks,
         is_named: ignores_cache || (names_blocks && !are_keyed) || prompt.are_public(),
     })
 }

@@ -311,11 +311,15 @@ impl Routing {
                 tracked: part.tracked.as_deref(),
                 settings: possible.first().copied().unwrap_or_else(|| RouterSettings::new(formula)),
             };
-            let outcome = reconstructor.weigh(ground, &choice, &possible, |worker| {
+            let departed = |worker| {
                 departures.had_left(worker, decided_ms, cluster)
                     || departures.is_out(worker, decided_ms, cluster)
-            });
-            let mut outcome = outcome;
+            };
+            let mut outcome = if report.is_traced {
+                reconstructor.look_back(ground, &choice, &departed).and(Err(NotReconstructed::Loads))
+            } else {
+                reconstructor.weigh(ground, &choice, &possible, departed)
+            };
             if !prompt.are_public() && !context.ignores_cache {
                 let depth = reconstructor.depth();
                 let counted = report.overlap_blocks.is_some_and(|blocks| blocks > 0);
@@ -757,8 +761,9 @@ impl Routing {
             // The last hash may be of a part of a block, which is never matched.
             let full = usize::try_from(isl / u64::from(block_size)).unwrap_or(usize::MAX);
             let chain = &chain[..full.min(chain.len())];
-            let of_message = |part: &RequestPart| matches!(part.prompt, Some(PromptHashes::Chain(_)));
-            if self.book.part(id).is_some_and(of_message) {
+            let is_better = |part: &RequestPart| matches!(part.prompt, None | Some(PromptHashes::Chain(_)));
+            if self.book.part(id).is_some_and(is_better) {
+                self.changes.need_for_traces();
                 self.set_prompt(id, PromptHashes::Public(chain.into()), received_at);
             }
             self.arrivals.push(id, at_ms, isl_tokens, chain);

@@ -56,6 +56,8 @@ pub(super) struct RouterReport {
     pub(super) formula: Option<Formula>,
     /// Whether the lowest cost decided, as far as is known: else another worker may have cost less.
     pub(super) is_by_cost: bool,
+    /// Whether only the request's trace shows its prompt: then the requests of that time are not known.
+    pub(super) is_traced: bool,
     /// Whether the prompt's hashes are those of its blocks: decode routers name blocks at random where they do not expect that
     /// blocks are used again.
     pub(super) is_named: bool,
@@ -205,32 +207,23 @@ impl Reconstructor {
         best
     }
 
-    /// The same with the settings of `choice`.
-    fn weigh_with(
+    /// Looks back to what workers held around a choice, for [`Self::reuse`] and [`Self::search`].
+    pub(super) fn look_back(
         &mut self,
         ground: Ground<'_>,
         choice: &WeighedChoice<'_>,
         departed: &impl Fn(WorkerIx) -> bool,
-    ) -> Result<Found, NotReconstructed> {
+    ) -> Result<(), NotReconstructed> {
         self.is_loaded = false;
         self.depth = None;
-        let lengths = (choice.report.isl_tokens, choice.report.block_size_tokens);
-        let (Some(isl_tokens), Some(block_size)) = lengths else {
-            return Err(NotReconstructed::BlockSize);
-        };
-        let request = RoutedRequest::new(isl_tokens, block_size);
-        let Ground { cluster, changes, active, .. } = ground;
+        let Ground { cluster, changes, .. } = ground;
         let like = cluster.workers().get(choice.report.worker).ok_or(NotReconstructed::State)?;
         self.workers.clear();
         let peers = cluster.workers().indexed().filter(|(_, worker)| is_peer(cluster, worker, like));
         let peers = peers.take(MAX_CANDIDATES).map(|(ix, _)| ix);
         self.workers.extend(peers.filter(|&worker| worker == choice.report.worker || !departed(worker)));
-        if !ground.knows(choice.report.at, &self.workers) {
+        if !self.workers.iter().all(|&worker| changes.knows(worker, choice.report.at)) {
             return Err(NotReconstructed::State);
-        }
-        match choice.tracked {
-            Some(tracked) => tracked.clone_into(&mut self.chain),
-            None => choice.prompt.chain(&mut self.chain),
         }
         let (from, to) = (choice.report.at.minus_ms(BEFORE_MS), choice.report.at.plus_ms(AFTER_MS));
         let pool = like.pool;
@@ -249,6 +242,32 @@ impl Reconstructor {
             choice.report.at,
             self.past.times().filter(|at| (from..=to).contains(at)),
         );
+        Ok(())
+    }
+
+    /// The same with the settings of `choice`.
+    fn weigh_with(
+        &mut self,
+        ground: Ground<'_>,
+        choice: &WeighedChoice<'_>,
+        departed: &impl Fn(WorkerIx) -> bool,
+    ) -> Result<Found, NotReconstructed> {
+        self.is_loaded = false;
+        let lengths = (choice.report.isl_tokens, choice.report.block_size_tokens);
+        let (Some(isl_tokens), Some(block_size)) = lengths else {
+            return Err(NotReconstructed::BlockSize);
+        };
+        let request = RoutedRequest::new(isl_tokens, block_size);
+        let active = ground.active;
+        if !active.knows(choice.report.at) {
+            return Err(NotReconstructed::State);
+        }
+        self.look_back(ground, choice, departed)?;
+        match choice.tracked {
+            Some(tracked) => tracked.clone_into(&mut self.chain),
+            None => choice.prompt.chain(&mut self.chain),
+        }
+        let (from, to) = (choice.report.at.minus_ms(BEFORE_MS), choice.report.at.plus_ms(AFTER_MS));
         nearest(&mut self.load_times, choice.report.at, active.times(from, to, choice.report.is_logged));
         self.load_times.retain(|&at| active.knows(at));
         let is_listed = |&worker: &WorkerIx| {
@@ -283,18 +302,22 @@ impl Reconstructor {
         if !self.is_loaded || !gone.is_on() {
             return None;
         }
-        let at = found.map_or(choice.report.at, |found| found.at);
         let pool = cluster.pool_of(choice.report.worker)?;
-        let anywhere = self.past.overlap(cluster.tree(pool), OverlapRule::Prefix, at, &mut self.overlaps);
         let device_of =
             |overlaps: &[u32], worker: WorkerIx| overlaps.get(worker.slot().at()).copied().unwrap_or(0);
-        let ours = u64::from(device_of(&self.overlaps, choice.report.worker));
-        if found.is_none()
-            && logged.is_empty()
-            && choice.report.overlap_blocks.is_some_and(|reported| reported != ours)
-        {
-            // What workers held was not what it is taken for here.
-            return None;
+        let mut held_at = |at: Micros| {
+            let anywhere =
+                self.past.overlap(cluster.tree(pool), OverlapRule::Prefix, at, &mut self.overlaps);
+            (anywhere, device_of(&self.overlaps, choice.report.worker))
+        };
+        let mut at = found.map_or(choice.report.at, |found| found.at);
+        let (mut anywhere, mut ours) = held_at(at);
+        let reported = choice.report.overlap_blocks.filter(|_| found.is_none() && logged.is_empty());
+        if let Some(reported) = reported.filter(|&reported| reported != u64::from(ours)) {
+            // Another state around the choice may be the one that the router saw; if none is, what workers held was not what it is
+            // taken for here.
+            at = self.tree_times.iter().copied().find(|&at| u64::from(held_at(at).1) == reported)?;
+            (anywhere, ours) = held_at(at);
         }
         self.past.load_tiers(cluster, pool, &self.tiers, at);
         self.is_eligible.clear();

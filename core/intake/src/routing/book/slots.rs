@@ -268,6 +268,14 @@ pub(in crate::routing) struct Trace {
     pub(in crate::routing) progress: Progress,
 }
 
+impl Trace {
+    /// About when the worker was chosen: when the router gave the request to it.
+    pub(in crate::routing) fn chosen_at(&self) -> Option<Micros> {
+        let waited_us = self.progress.queue_us?;
+        Some(Micros(Micros::of(self.received_ms?).0.saturating_add(waited_us)))
+    }
+}
+
 /// First token and end of a request on a worker, by messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(in crate::routing) struct Steps {
@@ -350,6 +358,11 @@ impl PromptHashes {
     /// Whether they are those of the blocks, whatever a router's messages name blocks by.
     pub(in crate::routing) fn are_public(&self) -> bool {
         matches!(self, Self::Public(_) | Self::Local(_))
+    }
+
+    /// Whether a trace reported them, when the request was over.
+    pub(in crate::routing) const fn are_of_trace(&self) -> bool {
+        matches!(self, Self::Public(_))
     }
 
     /// The hash of the first block, which is the same as its chain's.
