@@ -326,6 +326,7 @@ mod tests {
             holder: Some(WorkerIx(0)),
             gone: None,
             known_since_ms: Millis(NOW),
+            lacked_blocks: false,
             displaced_by: None,
         };
         let records = vec![Record::Decision(Box::new(decision)), Record::Reuse(Box::new(reuse))];

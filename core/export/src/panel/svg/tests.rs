@@ -292,6 +292,7 @@ fn a_picture_of_reuse_has_steps_and_causes() {
         holder: Some(WorkerIx(0)),
         gone: Some(GoneBlock { worker: WorkerIx(1), at_ms: NOW, why: GoneReason::Evicted, held_blocks: 9 }),
         known_since_ms: NOW,
+        lacked_blocks: false,
         displaced_by: None,
     })));
     for width_px in [240, 640] {
