@@ -44,6 +44,7 @@ fn decide(
     decision.session = session.map(str::to_owned);
     decision.completeness = Completeness::AllCandidates;
     decision.candidates = vec![candidate(0, if worker == 0 { 1.0 } else { 9.0 }), candidate(1, 5.0)];
+    decision.candidates[0].overlap_blocks = held;
     let mut reuse = Reuse {
         decision: DecisionId(id),
         prompt_blocks: 10,
