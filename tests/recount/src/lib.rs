@@ -19,6 +19,9 @@
 //! Pools, and where prefill and decode are apart both choices of a request, are counted by the subjects of messages and
 //! the model cards of discovery. With replica sync every message about a request is replayed by itself: tokens that wait
 //! on a worker and different blocks that run there make the cost of the next choice.
+//!
+//! `reuse` counts where the blocks of each visible prompt were cached, block for block as of the choice, what became of those that were
+//! gone, and what engines report to have reused; the test `captures reuse_recount` holds it against what Radixscope computes.
 #![forbid(unsafe_code)]
 
 pub mod capture;
