@@ -528,6 +528,10 @@ pub struct Decision {
     pub session: Option<String>,
     /// What decided. `None`: the reports do not show it.
     pub decided_by: Option<DecidedBy>,
+    /// Whether the router skipped the prefill pool (conditional disaggregation, ≥ 1.5), so that the decode worker computes the prompt.
+    /// Of the choice of a prefill worker that the router looked at before it skipped it as well. `None`: not reported, or prefill and
+    /// decode are not apart.
+    pub prefill_bypassed: Option<bool>,
 }
 
 impl Decision {
@@ -561,6 +565,7 @@ impl Decision {
             mode: None,
             session: None,
             decided_by: None,
+            prefill_bypassed: None,
         }
     }
 

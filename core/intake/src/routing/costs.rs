@@ -7,7 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use super::book::{Candidates, Computed, PromptHashes, Reconstruction, RequestBook, Slots, contradiction};
+use super::book::{
+    Candidates, Computed, PartContext, PromptHashes, Reconstruction, RequestBook, Slots, contradiction,
+};
 use super::reconstruct::{AFTER_MS, Found, RouterReport};
 use radixscope_model::id::{DecisionId, Millis};
 use radixscope_model::micros::Micros;
@@ -213,7 +215,7 @@ pub(super) fn report(
     slots: &Slots,
     prompt: &PromptHashes,
     decision: &Decision,
-    (ignores_cache, are_keyed): (bool, bool),
+    (context, are_keyed): (&PartContext<'_>, bool),
 ) -> Option<RouterReport> {
     let logged = slots.choice.map(|choice| choice.time);
     let time = logged.or(slots.sequence.as_ref().map(|of| of.time)).or(slots.dispatched.map(|of| of.time))?;
@@ -234,6 +236,7 @@ pub(super) fn report(
         // Dynamo 0.8 to 1.1 reports the length in its message, later versions do not.
         formula: slots.costs.as_ref().map(|costs| costs.formula).or_else(by_message),
         is_by_cost: decision.is_by_cost(),
-        is_named: ignores_cache || (names_blocks && !are_keyed) || prompt.are_public(),
+        looked_up: context.looked_up(slots).filter(|&looked_up| looked_up < time.at).unwrap_or(time.at),
+        is_named: context.ignores_cache || (names_blocks && !are_keyed) || prompt.are_public(),
     })
 }

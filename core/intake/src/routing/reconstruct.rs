@@ -39,6 +39,8 @@ pub(super) struct RouterReport {
     pub(super) worker: WorkerIx,
     /// When the router decided, by its clock.
     pub(super) at: Micros,
+    /// When it looked up what workers hold: earlier where the request waited in its queue afterwards.
+    pub(super) looked_up: Micros,
     /// Whether its log gave that time.
     pub(super) is_logged: bool,
     pub(super) isl_tokens: Option<u64>,
@@ -220,7 +222,8 @@ impl Reconstructor {
         let peers = cluster.workers().indexed().filter(|(_, worker)| is_peer(cluster, worker, like));
         let peers = peers.take(MAX_CANDIDATES).map(|(ix, _)| ix);
         self.workers.extend(peers.filter(|&worker| worker == choice.report.worker || !departed(worker)));
-        if !ground.knows(choice.report.at, &self.workers) {
+        let looked_up = choice.report.looked_up;
+        if !ground.knows(choice.report.at, &self.workers) || !ground.knows(looked_up, &self.workers) {
             return Err(NotReconstructed::State);
         }
         match choice.tracked {
@@ -229,20 +232,21 @@ impl Reconstructor {
         }
         let (from, to) = (choice.report.at.minus_ms(BEFORE_MS), choice.report.at.plus_ms(AFTER_MS));
         let pool = like.pool;
-        self.past.load(cluster, pool, changes, choice.prompt, from.before());
+        let (looked_from, looked_to) = (looked_up.minus_ms(BEFORE_MS), looked_up.plus_ms(AFTER_MS));
+        self.past.load(cluster, pool, changes, choice.prompt, looked_from.before());
         self.tiers.follow(cluster, pool, self.past.prompt());
         let tree = cluster.tree_of(choice.report.worker);
         let rule_of = rule(choice.settings.formula);
         if !choice.report.is_named
-            && self.past.overlap(tree, rule_of, choice.report.at, &mut self.overlaps) == 0
+            && self.past.overlap(tree, rule_of, looked_up, &mut self.overlaps) == 0
         {
             return Err(NotReconstructed::Prompt);
         }
         self.is_loaded = true;
         nearest(
             &mut self.tree_times,
-            choice.report.at,
-            self.past.times().filter(|at| (from..=to).contains(at)),
+            looked_up,
+            self.past.times().filter(|at| (looked_from..=looked_to).contains(at)),
         );
         nearest(&mut self.load_times, choice.report.at, active.times(from, to, choice.report.is_logged));
         self.load_times.retain(|&at| active.knows(at));
@@ -275,7 +279,7 @@ impl Reconstructor {
         if !self.is_loaded || !gone.is_on() {
             return None;
         }
-        let at = found.map_or(choice.report.at, |found| found.at);
+        let at = found.map_or(choice.report.looked_up, |found| found.at);
         let pool = cluster.pool_of(choice.report.worker)?;
         let anywhere = self.past.overlap(cluster.tree(pool), OverlapRule::Prefix, at, &mut self.overlaps);
         let device_of =

@@ -61,6 +61,7 @@ fn sequence(at_ms: u64) -> Sequence {
         isl_tokens: None,
         overlap_blocks: None,
         prefill_tokens: None,
+        tracks_prefill: None,
         waiting_tokens: 0,
         held: HeldBlocks::default(),
     }
@@ -371,6 +372,9 @@ fn context(completed: Option<&Completed>) -> PartContext<'_> {
         completed,
         is_responding: true,
         block_size_tokens: Some(16),
+        way: RequestWay::default(),
+        is_decode: false,
+        is_bypassed: false,
         ignores_cache: false,
         has_tiers: false,
         settings: RouterSettings::new(Formula::E),
@@ -443,6 +447,7 @@ fn trace(isl_tokens: u64, overlap_blocks: u64) -> Option<Trace> {
         block_size_tokens: Some(16),
         overlap_blocks: Some(overlap_blocks),
         progress: Progress { ttft_us: Some(93_568), cached_tokens: Some(112), ..Progress::default() },
+        is_without_prefill: false,
     })
 }
 
@@ -453,7 +458,7 @@ type LengthCase<'a> = (&'static str, Slots, Option<&'a Completed>, [Option<u64>;
 fn of_several_reports_the_nearest_to_the_choice_counts() {
     let done = completed(Some(8));
     let all = Slots::default;
-    let input = LoggedInput { isl_tokens: 121, block_size_tokens: 16 };
+    let input = LoggedInput { isl_tokens: 121, block_size_tokens: 16, time: time(99) };
     // Reports, and by them: when it was decided, length in tokens and blocks, overlap.
     let rows: Vec<LengthCase<'_>> = vec![
         ("nothing", all(), None, [None; 4]),
