@@ -39,7 +39,7 @@ pub enum ReadColumn {
 use ReadColumn::{Flag, Real, Text, Whole};
 
 /// All columns in their order.
-pub const DECISION_COLUMNS: [(&str, ReadColumn); 36] = [
+pub const DECISION_COLUMNS: [(&str, ReadColumn); 37] = [
     ("decision_id", Whole(|of| Some(of.entry.decision.id.0))),
     ("seq", Whole(|of| Some(of.entry.seq.0))),
     ("at_ms", Whole(|of| Some(of.entry.at_ms.0))),
@@ -76,6 +76,7 @@ pub const DECISION_COLUMNS: [(&str, ReadColumn); 36] = [
     ("cached_tokens", Whole(|of| of.entry.progress.cached_tokens)),
     ("session", Text(|of| of.entry.decision.session.as_deref().map(Cow::Borrowed))),
     ("decided_by", Text(|of| of.entry.decision.decided_by.map(DecidedBy::as_str).map(Cow::Borrowed))),
+    ("prefill_bypassed", Text(|of| of.entry.decision.prefill_bypassed.map(|is| is.to_string().into()))),
 ];
 
 fn sources(entry: &DecisionEntry) -> String {

@@ -236,6 +236,8 @@ pub(super) fn report(
         // Dynamo 0.8 to 1.1 reports the length in its message, later versions do not.
         formula: slots.costs.as_ref().map(|costs| costs.formula).or_else(by_message),
         is_by_cost: decision.is_by_cost(),
+        predicts: context.predicts && !context.ignores_cache,
+        has_shared_cache: context.has_shared_cache && !context.ignores_cache,
         looked_up: context.looked_up(slots).filter(|&looked_up| looked_up < time.at).unwrap_or(time.at),
         is_named: context.ignores_cache || (names_blocks && !are_keyed) || prompt.are_public(),
     })

@@ -69,7 +69,7 @@ use radixscope_dynamo::trace::RequestTrace;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{
-    Decision, DecisionSource, Entry, NotReconstructed, Progress, Record, ReportedSettings, Role,
+    Counter, Decision, DecisionSource, Entry, LogSignal, NotReconstructed, Progress, Record, ReportedSettings, Role,
     RoleEvidence, SettingsSource,
 };
 use radixscope_router::{Formula, RouterSettings};
@@ -796,6 +796,11 @@ fn context<'a>(
         ignores_cache: is_decode && !is_bypassed,
         has_tiers: cluster.has_tiers(part.pool),
         settings: if is_bypassed { computing_prompts(settings) } else { settings },
+        predicts: cluster.sign(|sign| matches!(sign, LogSignal::PredictsOnRoute { .. })).is_some(),
+        has_shared_cache: cluster
+            .processes()
+            .iter()
+            .any(|process| process.counter_value(Counter::SharedCacheLookups).is_some_and(|n| n > 0.0)),
         in_state: known.map_or(&[][..], |known| known.decision.candidates.as_slice()),
         session: book
             .session_of(part.id)

@@ -55,6 +55,10 @@ pub(super) struct RouterReport {
     pub(super) formula: Option<Formula>,
     /// Whether the lowest cost decided, as far as is known: else another worker may have cost less.
     pub(super) is_by_cost: bool,
+    /// Whether the router counts blocks that it expects as cached.
+    pub(super) predicts: bool,
+    /// Whether the cost contains blocks of a shared cache.
+    pub(super) has_shared_cache: bool,
     /// Whether the prompt's hashes are those of its blocks: decode routers name blocks at random where they do not expect that
     /// blocks are used again.
     pub(super) is_named: bool,
@@ -230,6 +234,9 @@ impl Reconstructor {
             Some(tracked) => tracked.clone_into(&mut self.chain),
             None => choice.prompt.chain(&mut self.chain),
         }
+        if choice.report.has_shared_cache {
+            return Err(NotReconstructed::SharedCache);
+        }
         let (from, to) = (choice.report.at.minus_ms(BEFORE_MS), choice.report.at.plus_ms(AFTER_MS));
         let pool = like.pool;
         let (looked_from, looked_to) = (looked_up.minus_ms(BEFORE_MS), looked_up.plus_ms(AFTER_MS));
@@ -285,8 +292,9 @@ impl Reconstructor {
         let device_of =
             |overlaps: &[u32], worker: WorkerIx| overlaps.get(worker.slot().at()).copied().unwrap_or(0);
         let ours = u64::from(device_of(&self.overlaps, choice.report.worker));
-        if found.is_none() && choice.report.overlap_blocks.is_some_and(|reported| reported != ours) {
-            // What workers held was not what it is taken for here.
+        let is_other = |reported| if choice.report.predicts { reported < ours } else { reported != ours };
+        if found.is_none() && choice.report.overlap_blocks.is_some_and(is_other) {
+            // What workers held was not what it is taken for here. What is expected counts beside it.
             return None;
         }
         self.past.load_tiers(cluster, pool, &self.tiers, at);
@@ -414,7 +422,12 @@ impl Reconstructor {
                 }
             }
         }
+        let ours = self.overlaps.get(choice.report.worker.slot().at()).copied().unwrap_or(0);
+        let counts_more = choice.report.overlap_blocks.is_some_and(|reported| reported > u64::from(ours));
         Err(match (is_uncertain, held_so) {
+            // Of the times that were tried the last one stands for all: they are few milliseconds apart.
+            (_, false) if choice.report.predicts && counts_more => NotReconstructed::Predicted,
+            (_, true) if choice.report.predicts => NotReconstructed::Predicted,
             (true, _) => NotReconstructed::State,
             (false, true) => NotReconstructed::Cost,
             (false, false) => NotReconstructed::Overlap,

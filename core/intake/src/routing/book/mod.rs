@@ -42,6 +42,8 @@ mod slots;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod way_tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -49,6 +49,9 @@ pub(in crate::routing) struct PartContext<'a> {
     pub(in crate::routing) has_tiers: bool,
     /// What the router ran with when it decided, as far as that is known.
     pub(in crate::routing) settings: RouterSettings,
+    /// Whether a router counts blocks as cached that it expects, and whether one counts those of a shared cache.
+    pub(in crate::routing) predicts: bool,
+    pub(in crate::routing) has_shared_cache: bool,
     /// Candidates that only the state still has.
     pub(in crate::routing) in_state: &'a [Candidate],
     /// The session of the request.

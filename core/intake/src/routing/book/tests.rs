@@ -12,9 +12,9 @@ use radixscope_model::record::{
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::MAX_CANDIDATES;
 
-const NOW: Millis = Millis(0);
+pub(super) const NOW: Millis = Millis(0);
 
-fn key(source: DecisionSource, at_ms: u64) -> CorrelationKey<'static> {
+pub(super) fn key(source: DecisionSource, at_ms: u64) -> CorrelationKey<'static> {
     CorrelationKey {
         source,
         time: ReportTime { at: Micros::of(Millis(at_ms)), is_received: false },
@@ -378,6 +378,8 @@ fn context(completed: Option<&Completed>) -> PartContext<'_> {
         ignores_cache: false,
         has_tiers: false,
         settings: RouterSettings::new(Formula::E),
+        predicts: false,
+        has_shared_cache: false,
         in_state: &[],
         session: None,
         may_be_bound: false,
@@ -401,7 +403,7 @@ fn candidate(overlap_blocks: u32, cost: f64) -> Candidate {
     }
 }
 
-fn choice(logit: f64, cached_blocks: Option<u64>) -> Option<LoggedChoice> {
+pub(super) fn choice(logit: f64, cached_blocks: Option<u64>) -> Option<LoggedChoice> {
     let (logit, chosen_by) = (Some(logit), ChosenBy::Weighing);
     Some(LoggedChoice { time: time(100), logit, chosen_by, cached_blocks, lower: None })
 }
