@@ -12,10 +12,11 @@ use serde_json::Value;
 
 use crate::routing::play;
 
+/// Of both of these several choices fall into one millisecond, so that not all loads are known at any pace.
 /// 1.6.1 with three classes of policy whose thresholds are low, replica sync, traces, and the router's log at DEBUG.
-const CLASSES: &str = "../routing/1.6.1-policy-classes";
+const CLASSES: &str = "../bursts/1.6.1-policy-classes";
 /// 1.6.1 with two prefill and two decode workers and `--router-conditional-disagg` by load, replica sync, traces, log at INFO.
-const CONDITIONAL: &str = "../routing/1.6.1-conditional-disagg";
+const CONDITIONAL: &str = "../bursts/1.6.1-conditional-disagg";
 /// 1.6.1 with `--router-predicted-ttl-secs 5`, replica sync, traces, log at DEBUG.
 const PREDICTED: &str = "../routing/1.6.1-predicted";
 /// 1.6.1 in direct mode, traces, log at INFO.
