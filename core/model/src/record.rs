@@ -54,8 +54,8 @@ pub use knowledge::{Divergence, KnowledgeWhy, QueryState, TreeKnowledge};
 pub use pool::{Role, RoleEvidence, RoutingMode, Tier};
 pub use reuse::{GoneBlock, GoneReason, Reuse};
 pub use scrape::{
-    Counter, Gauge, Histogram, HistogramKind, MAX_CLASS_BYTES, ModelFigures, PolicyClassFigures, PolicyClasses, ProcessRole, QueueFigures, RankFigures,
-    RoutingState, Scrape, WorkerFigures,
+    Counter, Gauge, Histogram, HistogramKind, MAX_CLASS_BYTES, ModelFigures, PolicyClassFigures,
+    PolicyClasses, ProcessRole, QueueFigures, RankFigures, RoutingState, Scrape, WorkerFigures,
 };
 pub use settings::{ReportedSettings, RouterNumbers, RouterRef, SettingsSource};
 

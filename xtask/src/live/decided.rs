@@ -214,6 +214,9 @@ fn compare(sent: &Path, recording: &Path, version: &str, of: Configuration) -> R
             }
         }
         *shown.entry(by.unwrap_or("unknown").to_owned()).or_default() += 1;
+        if row["completeness"] == "chosen only" {
+            continue;
+        }
         let chosen = row["candidates"].as_array().into_iter().flatten().find(|of| of["selected"] == true);
         if let (Some(cost), Some(&logged)) = (chosen.and_then(|of| of["cost"].as_f64()), costs.get(id)) {
             with_costs += 1;

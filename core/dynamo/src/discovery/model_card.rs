@@ -133,7 +133,9 @@ impl<'de> Deserialize<'de> for ModelCard {
             model_type: card.model_type.and_then(TextOrOther::text).map(Cow::into_owned),
             needs: needs(card.needs),
             runtime: card.runtime_config.unwrap_or_default(),
-            router: or_default::<RouterConfig>(card.router_config).kv_router_config.filter(|of| !of.is_empty()),
+            router: or_default::<RouterConfig>(card.router_config)
+                .kv_router_config
+                .filter(|of| !of.is_empty()),
         })
     }
 }

@@ -31,7 +31,8 @@ use memchr::memmem::Finder;
 
 pub use event::{
     Dispatched, Ending, Formula, LogEvent, OverlapRefreshed, PrefillBypassed, RequestDone, RequestIds,
-    RequestReceived, RouteDone, RoutedDirectly, RoutingBest, RoutingInput, Selected, SelectedWithoutKv, SessionLookup, Terms, Tie, Unreachable, UnreachableWhy,
+    RequestReceived, RouteDone, RoutedDirectly, RoutingBest, RoutingInput, Selected, SelectedWithoutKv,
+    SessionLookup, Terms, Tie, Unreachable, UnreachableWhy,
 };
 pub use printed::Printed;
 

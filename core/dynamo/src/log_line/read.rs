@@ -2,7 +2,8 @@
 
 use super::event::{
     Dispatched, Ending, Formula, LogEvent, OverlapRefreshed, PrefillBypassed, RequestDone, RequestIds,
-    RequestReceived, RouteDone, RoutedDirectly, RoutingBest, RoutingInput, Selected, SelectedWithoutKv, SessionLookup, Terms, Tie, Unreachable, UnreachableWhy,
+    RequestReceived, RouteDone, RoutedDirectly, RoutingBest, RoutingInput, Selected, SelectedWithoutKv,
+    SessionLookup, Terms, Tie, Unreachable, UnreachableWhy,
 };
 use super::fields::{FieldKey, Fields};
 use super::printed::Printed;
@@ -400,7 +401,10 @@ fn routed_directly(mut fields: Fields<'_>, ending: Ending) -> Result<Option<LogE
 
 fn overlap_refreshed(mut fields: Fields<'_>) -> Result<LogEvent<'_>, Fault> {
     let wait_ms = fields.need_u64(FieldKey::WaitMs)?;
-    Ok(LogEvent::OverlapRefreshed(OverlapRefreshed { request_id: fields.need(FieldKey::RequestId)?, wait_ms }))
+    Ok(LogEvent::OverlapRefreshed(OverlapRefreshed {
+        request_id: fields.need(FieldKey::RequestId)?,
+        wait_ms,
+    }))
 }
 
 /// `None`: the request failed for another reason, or before a worker was chosen.

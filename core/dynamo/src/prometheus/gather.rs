@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::alias::{
-    self, Alias, ClassValue, FRONTEND, Hint, LabelCondition, MetricMeaning, ModelValue, QueueValue, RankValue,
-    WorkerValue,
+    self, Alias, ClassValue, FRONTEND, Hint, LabelCondition, MetricMeaning, ModelValue, QueueValue,
+    RankValue, WorkerValue,
 };
 use super::buckets::{Buckets, HistogramSeries};
 use super::line::Sample;

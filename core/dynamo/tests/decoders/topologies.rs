@@ -9,7 +9,9 @@ use radixscope_dynamo::log_line::{self, LogEvent, LogRecord, UnreachableWhy};
 use radixscope_dynamo::prometheus::{self, Scraped};
 use radixscope_dynamo::subject;
 use radixscope_model::id::{Worker, WorkerId};
-use radixscope_model::record::{Counter, Gauge, HistogramKind, LogSignal, PolicyClassFigures, QueueFigures, Role, RoutingMode};
+use radixscope_model::record::{
+    Counter, Gauge, HistogramKind, LogSignal, PolicyClassFigures, QueueFigures, Role, RoutingMode,
+};
 
 const CARDS: &str = include_str!("../fixtures/topologies/cards.jsonl");
 const LOG_LINES: &str = include_str!("../fixtures/topologies/log_lines.tsv");

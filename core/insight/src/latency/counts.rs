@@ -190,7 +190,12 @@ pub fn request_gauges(cluster: &Cluster) -> Vec<RequestGauge> {
             n => format!("{n} scraped processes"),
         };
         let (id, what): (&str, &str) = (id, what);
-        RequestGauge { id: id.to_owned(), what: what.to_owned(), requests: known.into_iter().reduce(|a, b| a + b), source }
+        RequestGauge {
+            id: id.to_owned(),
+            what: what.to_owned(),
+            requests: known.into_iter().reduce(|a, b| a + b),
+            source,
+        }
     };
     let routed: Vec<u32> = cluster.workers().iter().filter_map(|w| w.in_flight.now()).collect();
     let by_routing = RequestGauge {

@@ -21,5 +21,5 @@ mod sessions;
 mod signals;
 mod topologies;
 mod topology_findings;
-mod ways;
 mod watch;
+mod ways;

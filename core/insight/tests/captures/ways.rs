@@ -53,7 +53,9 @@ fn the_wait_before_a_choice_is_what_the_trace_measures_also_by_the_log_alone() {
         let (mut compared, mut waited) = (0, 0);
         for decided in all(&cluster) {
             let id = decided.decision.request_id.clone().expect("named by the log");
-            let Some(measured) = traces.get(&id).and_then(|of| of["prefill_wait_time_ms"].as_f64()) else { continue };
+            let Some(measured) = traces.get(&id).and_then(|of| of["prefill_wait_time_ms"].as_f64()) else {
+                continue;
+            };
             let shown = decided.progress.queue_us.expect("both lines are there") as f64 / 1_000.0;
             compared += 1;
             waited += usize::from(shown > 50.0);
@@ -90,15 +92,23 @@ fn a_skipped_prefill_pool_is_named_and_what_was_only_looked_at_is_no_choice() {
         }
         let (mut compared, mut skipped) = (0, 0);
         for (id, trace) in &traces {
-            let Some(parts) = named.get(id).filter(|_| trace["output_tokens"].as_u64() > Some(0)) else { continue };
+            let Some(parts) = named.get(id).filter(|_| trace["output_tokens"].as_u64() > Some(0)) else {
+                continue;
+            };
             compared += 1;
             let is_skipped = bypassed.iter().any(|(of, _)| of == id);
             skipped += usize::from(is_skipped);
             let worker_of = |role: Role| {
                 let of_role = |of: &&&DecisionEntry| {
-                    cluster.pool_of(of.decision.worker).and_then(|pool| cluster.role(pool)).is_some_and(|of| of.0 == role)
+                    cluster
+                        .pool_of(of.decision.worker)
+                        .and_then(|pool| cluster.role(pool))
+                        .is_some_and(|of| of.0 == role)
                 };
-                parts.iter().find(of_role).map(|of| cluster.worker(of.decision.worker).expect("known").id.id.0)
+                parts
+                    .iter()
+                    .find(of_role)
+                    .map(|of| cluster.worker(of.decision.worker).expect("known").id.id.0)
             };
             let by_trace = |field: &str| trace["worker"][field].as_u64();
             let (prefill, decode) = (by_trace("prefill_worker_id"), by_trace("decode_worker_id"));
@@ -107,10 +117,17 @@ fn a_skipped_prefill_pool_is_named_and_what_was_only_looked_at_is_no_choice() {
                 let ids = parts.iter().map(|of| cluster.worker(of.decision.worker).expect("known").id.id.0);
                 let expected = prefill.into_iter().chain(decode).collect::<BTreeSet<u64>>();
                 assert_eq!(ids.collect::<BTreeSet<u64>>(), expected, "{what}: {id}");
-                assert!(parts.iter().all(|of| (of.decision.prefill_bypassed == Some(true)) == is_skipped), "{id}");
+                assert!(
+                    parts.iter().all(|of| (of.decision.prefill_bypassed == Some(true)) == is_skipped),
+                    "{id}"
+                );
                 continue;
             }
-            assert_eq!((worker_of(Role::Prefill), worker_of(Role::Decode)), (prefill, decode), "{what}: {id}");
+            assert_eq!(
+                (worker_of(Role::Prefill), worker_of(Role::Decode)),
+                (prefill, decode),
+                "{what}: {id}"
+            );
             for of in parts {
                 let is_decode = of.decision.prefill_bypassed.is_some();
                 assert_eq!(of.decision.prefill_bypassed, is_decode.then_some(is_skipped), "{what}: {id}");
@@ -118,7 +135,11 @@ fn a_skipped_prefill_pool_is_named_and_what_was_only_looked_at_is_no_choice() {
                 assert_eq!(of.decision.other_part.is_none(), is_skipped, "{what}: {id}");
                 assert_ne!(of.decision.decided_by, Some(DecidedBy::Pinned), "{what}: {id}");
                 if is_skipped {
-                    assert!(of.why(|_| "W".into()).contains("prefill pool was skipped"), "{}", of.why(|_| "W".into()));
+                    assert!(
+                        of.why(|_| "W".into()).contains("prefill pool was skipped"),
+                        "{}",
+                        of.why(|_| "W".into())
+                    );
                 }
             }
         }
@@ -168,7 +189,9 @@ fn a_request_in_direct_mode_ran_on_the_worker_that_it_named() {
         let mut compared = 0;
         for decided in all(&cluster) {
             let id = decided.decision.request_id.clone().expect("an id");
-            let Some(trace) = traces.get(&id).filter(|of| of["output_tokens"].as_u64() > Some(0)) else { continue };
+            let Some(trace) = traces.get(&id).filter(|of| of["output_tokens"].as_u64() > Some(0)) else {
+                continue;
+            };
             compared += 1;
             let worker = cluster.worker(decided.decision.worker).expect("known").id.id.0;
             assert_eq!(Some(worker), trace["worker"]["decode_worker_id"].as_u64(), "{id}");
@@ -177,7 +200,11 @@ fn a_request_in_direct_mode_ran_on_the_worker_that_it_named() {
             let received = trace["request_received_ms"].as_u64().expect("a time");
             let decided_ms = decided.decision.decided_ms.expect("a time").0;
             assert!(decided_ms.abs_diff(received) <= 50, "{id}: {decided_ms}, received {received}");
-            assert!(decided.why(|_| "W".into()).contains("named by the request"), "{}", decided.why(|_| "W".into()));
+            assert!(
+                decided.why(|_| "W".into()).contains("named by the request"),
+                "{}",
+                decided.why(|_| "W".into())
+            );
         }
         assert!(compared >= 8, "{compared}");
     }

@@ -332,8 +332,7 @@ impl Routing {
                 sign.into_iter().collect()
             }
             (LogEvent::RequestReceived(received), _) => {
-                let way =
-                    RequestWay { arrived: time.decided_ms.map(|_| time.at), ..RequestWay::default() };
+                let way = RequestWay { arrived: time.decided_ms.map(|_| time.at), ..RequestWay::default() };
                 let ids = (Some(&*received.request_id), received.http_id.as_deref());
                 self.book.add_way(ids, way, time.read_ms);
                 Vec::new()
@@ -465,8 +464,7 @@ impl Routing {
             return;
         };
         self.changes.need();
-        let length =
-            LoggedInput { isl_tokens: input.isl_tokens, block_size_tokens, time: time.reported() };
+        let length = LoggedInput { isl_tokens: input.isl_tokens, block_size_tokens, time: time.reported() };
         self.lines
             .input(&input.request_id, Input { length, local_hashes: input.local_hashes.as_slice().into() });
     }

@@ -33,6 +33,9 @@
 //!   else than the cost decided, the choice) is taken; nothing else is fitted. Where none agrees, the costs are not shown, and the
 //!   decision says what is missing: block size, the state at that time, an overlap or a cost that differs.
 //!
+//! A request that waited in its router's queue is weighed with what workers held when the router looked it up, and with the loads of the
+//! moment of the choice. Where a router looks at both pools before it chooses (conditional disaggregation), the log's lines of these
+//! looks give way to those of the choices (`RequestBook::pass_look`).
 //! What decided is a fact like others: `resolve` names it where reports show it, with what `sessions` knows of bindings. `tracking`
 //! recognises routers whose messages name prompts by keyed hashes.
 //! What the router ran with at that time is asked of the state (`Cluster::settings_at`). Where several settings are possible, each is
@@ -69,8 +72,8 @@ use radixscope_dynamo::trace::RequestTrace;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{
-    Counter, Decision, DecisionSource, Entry, LogSignal, NotReconstructed, Progress, Record, ReportedSettings, Role,
-    RoleEvidence, SettingsSource,
+    Counter, Decision, DecisionSource, Entry, LogSignal, NotReconstructed, Progress, Record,
+    ReportedSettings, Role, RoleEvidence, SettingsSource,
 };
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
@@ -349,8 +352,7 @@ impl Routing {
                     || context.completed.is_some_and(|of| of.ended.isl_tokens.is_some()));
             let prompt = part.prompt.as_ref();
             let are_keyed = self.tracking.are_keyed(part.pool);
-            let report =
-                prompt.and_then(|of| costs::report(slots, of, &decision, (&context, are_keyed)));
+            let report = prompt.and_then(|of| costs::report(slots, of, &decision, (&context, are_keyed)));
             if is_unsized && self.unsized_choices.len() < MAX_UNSIZED {
                 self.unsized_choices.insert(id);
             } else {

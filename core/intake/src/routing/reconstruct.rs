@@ -244,9 +244,7 @@ impl Reconstructor {
         self.tiers.follow(cluster, pool, self.past.prompt());
         let tree = cluster.tree_of(choice.report.worker);
         let rule_of = rule(choice.settings.formula);
-        if !choice.report.is_named
-            && self.past.overlap(tree, rule_of, looked_up, &mut self.overlaps) == 0
-        {
+        if !choice.report.is_named && self.past.overlap(tree, rule_of, looked_up, &mut self.overlaps) == 0 {
             return Err(NotReconstructed::Prompt);
         }
         self.is_loaded = true;

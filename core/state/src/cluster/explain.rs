@@ -94,7 +94,9 @@ impl DecisionEntry {
         let mut text = self.why_chosen(name);
         if self.decision.prefill_bypassed == Some(true) {
             text += match self.decision.dispatched {
-                Some(false) => " The prefill pool was skipped after this look at it: the decode worker computes the prompt.",
+                Some(false) => {
+                    " The prefill pool was skipped after this look at it: the decode worker computes the prompt."
+                }
                 _ => {
                     " The prefill pool was skipped (conditional disaggregation, or no prefill worker was there): this worker \
                      computes the prompt too."
@@ -103,7 +105,10 @@ impl DecisionEntry {
         }
         if let Some(us) = self.progress.queue_us.filter(|&us| us >= LONG_WAIT_US) {
             let waited = duration(us as f64 / 1_000.0);
-            let _ = write!(text, " The request had waited {waited} before this choice, which is part of its TTFT.");
+            let _ = write!(
+                text,
+                " The request had waited {waited} before this choice, which is part of its TTFT."
+            );
         }
         text
     }

@@ -403,7 +403,8 @@ impl Cluster {
     /// Digest of the whole state: equal exactly (but for chance) if the state is.
     pub fn digest(&self) -> u64 {
         let Head { seq, now_ms, sources, workers, pools, departed, decisions, .. } = &self.head;
-        let Head { processes, routers, signs, findings, limit_nodes, settings, policy_classes, .. } = &self.head;
+        let Head { processes, routers, signs, findings, limit_nodes, settings, policy_classes, .. } =
+            &self.head;
         let known = (seq, now_ms, sources, workers, departed.digest(), decisions.sums(), decisions.digest());
         let known = (known, pools, self.head.requests.digest());
         let processes: Vec<u64> = processes.iter().map(ProcessState::digest).collect();

@@ -110,7 +110,9 @@ impl RequestBook {
     pub(in crate::routing) fn pass_look(&mut self, key: &CorrelationKey<'_>) -> bool {
         let Some(role) = key.role.filter(|_| key.source == DecisionSource::Log) else { return false };
         let found = self.find_request(key.request_id, key.http_id);
-        let Some(request) = found.and_then(|ix| self.requests.get_mut(&ix)) else { return role == Role::Decode };
+        let Some(request) = found.and_then(|ix| self.requests.get_mut(&ix)) else {
+            return role == Role::Decode;
+        };
         let logged = |part: &RequestPart, of: Role| {
             let is_before = part.slots.choice.is_some_and(|choice| choice.time.at <= key.time.at);
             is_before && part.role == Some(of) && part.slots.routed.is_none()

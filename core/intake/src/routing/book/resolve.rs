@@ -114,7 +114,7 @@ const SHORT_WAIT_US: u64 = 50_000;
 fn queued_us(slots: &Slots, context: &PartContext<'_>) -> Option<u64> {
     let is_first = !context.is_decode || context.is_bypassed;
     let chosen = slots.choice.map(|choice| choice.time).filter(|time| !time.is_received && is_first);
-    let by_lines = || Some(chosen?.at.0.checked_sub(context.way.arrived?.0)?);
+    let by_lines = || chosen?.at.0.checked_sub(context.way.arrived?.0);
     slots.trace.and_then(|trace| trace.progress.queue_us).or_else(by_lines)
 }
 

@@ -37,16 +37,22 @@ fn standing(lines: &[(Role, u32, u64)]) -> Vec<(Option<Role>, u32, Option<f64>)>
 #[test]
 fn what_was_looked_at_before_a_choice_gives_way_to_it() {
     use Role::{Decode, Prefill};
-    let (prefill, decode) = (|worker: u32| (Some(Prefill), worker, Some(f64::from(worker))), |worker: u32| {
-        (Some(Decode), worker, Some(f64::from(worker)))
-    });
-    let cases: [(&str, Vec<(Role, u32, u64)>, Vec<_>); 5] = [
+    let (prefill, decode) = (
+        |worker: u32| (Some(Prefill), worker, Some(f64::from(worker))),
+        |worker: u32| (Some(Decode), worker, Some(f64::from(worker))),
+    );
+    let cases = [
         ("plain", vec![(Prefill, 1, 10), (Decode, 3, 12)], vec![prefill(1), decode(3)]),
-        ("tried again", vec![(Prefill, 1, 10), (Decode, 3, 12), (Prefill, 2, 90), (Decode, 4, 92)], vec![
-            prefill(1),
-            decode(3),
-        ]),
-        ("looked at decode", vec![(Decode, 4, 10), (Prefill, 1, 11), (Decode, 3, 12)], vec![decode(3), prefill(1)]),
+        (
+            "tried again",
+            vec![(Prefill, 1, 10), (Decode, 3, 12), (Prefill, 2, 90), (Decode, 4, 92)],
+            vec![prefill(1), decode(3)],
+        ),
+        (
+            "looked at decode",
+            vec![(Decode, 4, 10), (Prefill, 1, 11), (Decode, 3, 12)],
+            vec![decode(3), prefill(1)],
+        ),
         (
             "looked at both",
             vec![(Decode, 4, 10), (Prefill, 2, 11), (Prefill, 1, 12), (Decode, 3, 13)],

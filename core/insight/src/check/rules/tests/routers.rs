@@ -213,8 +213,14 @@ fn a_frontend_in_direct_mode_is_no_fault_and_who_routes_is_named() {
     assert!(stage.grave().is_empty(), "{:?}", stage.grave());
     let finding = stage.found("not_kv_routing");
     assert_eq!(finding.severity, Severity::Info);
-    assert!(finding.title.contains("before the frontend") && !finding.title.contains("not routed"), "{}", finding.title);
-    assert!(finding.explanation.contains("endpoint picker (EPP)") && finding.explanation.contains("dynamo_epp_*"));
+    assert!(
+        finding.title.contains("before the frontend") && !finding.title.contains("not routed"),
+        "{}",
+        finding.title
+    );
+    assert!(
+        finding.explanation.contains("endpoint picker (EPP)") && finding.explanation.contains("dynamo_epp_*")
+    );
     assert!(finding.fix.iter().all(|fix| fix.value != "kv"), "{:?}", finding.fix);
     assert!(finding.fix.iter().any(|fix| fix.value.contains("9090")), "{:?}", finding.fix);
 }
