@@ -54,8 +54,8 @@ pub use knowledge::{Divergence, KnowledgeWhy, QueryState, TreeKnowledge};
 pub use pool::{Role, RoleEvidence, RoutingMode, Tier};
 pub use reuse::{DisplacedBy, GoneBlock, GoneReason, Reuse};
 pub use scrape::{
-    Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, QueueFigures, RankFigures,
-    RoutingState, Scrape, WorkerFigures,
+    Counter, Gauge, Histogram, HistogramKind, MAX_CLASS_BYTES, ModelFigures, PolicyClassFigures,
+    PolicyClasses, ProcessRole, QueueFigures, RankFigures, RoutingState, Scrape, WorkerFigures,
 };
 pub use settings::{ReportedSettings, RouterNumbers, RouterRef, SettingsSource};
 
@@ -432,6 +432,8 @@ pub enum Record<'a> {
     Reuse(Box<Reuse>),
     /// What a router runs with, whenever what a source reports of it changed.
     Settings(Box<ReportedSettings>),
+    /// What a frontend's metrics report of the classes of policy of its routers' queues, whenever it changed.
+    PolicyClasses(Box<PolicyClasses>),
 }
 
 // Most records are KV events, and each is built, encoded and folded by value or reference: a record fits into a line of the cache,
@@ -528,6 +530,10 @@ pub struct Decision {
     pub session: Option<String>,
     /// What decided. `None`: the reports do not show it.
     pub decided_by: Option<DecidedBy>,
+    /// Whether the router skipped the prefill pool (conditional disaggregation, ≥ 1.5), so that the decode worker computes the prompt.
+    /// Of the choice of a prefill worker that the router looked at before it skipped it as well. `None`: not reported, or prefill and
+    /// decode are not apart.
+    pub prefill_bypassed: Option<bool>,
 }
 
 impl Decision {
@@ -561,6 +567,7 @@ impl Decision {
             mode: None,
             session: None,
             decided_by: None,
+            prefill_bypassed: None,
         }
     }
 
@@ -630,6 +637,10 @@ pub enum NotReconstructed {
     Cost,
     /// The prompt's blocks: the router names them at random or with a secret key.
     Prompt,
+    /// Blocks that the router counts as cached because it expects them (`--router-predicted-ttl-secs`, ≥ 1.6): no event shows them.
+    Predicted,
+    /// What a shared cache held of the prompt (`--shared-cache-type`, ≥ 1.2): no source names its blocks.
+    SharedCache,
     /// Which requests the workers ran: the prompt is known from the request's trace, and no message says of others when they began.
     Loads,
 }
@@ -644,6 +655,8 @@ impl NotReconstructed {
             Self::Cost => "cost differs from the router's",
             Self::Prompt => "blocks of the prompt not published",
             Self::Loads => "loads at that time not published",
+            Self::Predicted => "the router counted predicted blocks",
+            Self::SharedCache => "blocks in the shared cache not published",
         }
     }
 
@@ -667,6 +680,14 @@ impl NotReconstructed {
             Self::Prompt => {
                 "The router's messages name the blocks of this prompt at random or with a secret key (--router-tracking-hash), so its cached \
                  blocks on the other workers are unknown. The frontend's log at DEBUG has them."
+            }
+            Self::Predicted => {
+                "The router counted more cached blocks than the workers had stored: it counts what it expects them to store \
+                 (--router-predicted-ttl-secs). That is no fault, but what it expected of the others is unknown."
+            }
+            Self::SharedCache => {
+                "The cost contains blocks in a shared cache (--shared-cache-type), which no source names, so the costs of the others \
+                 are not shown."
             }
         }
     }
@@ -792,8 +813,8 @@ pub struct Progress {
     /// Time to first token as the frontend measured it, in microseconds.
     #[serde(rename = "ttft_ms", serialize_with = "us_in_ms")]
     pub ttft_us: Option<u64>,
-    /// From the request's arrival until a worker was sent it, as the frontend measured it, in microseconds
-    /// (`prefill_wait_time_ms` of a request trace).
+    /// From the request's arrival until a worker was chosen, in microseconds: as the frontend measured it (`prefill_wait_time_ms` of a
+    /// request trace), else between the lines of its log.
     #[serde(rename = "queue_ms", serialize_with = "us_in_ms")]
     pub queue_us: Option<u64>,
     /// From then to the end of prefill, likewise (`prefill_time_ms`).
@@ -1138,7 +1159,8 @@ str_names! {
     /// Name in the API.
     NotReconstructed {
         BlockSize => "block_size_unknown", State => "state_unknown", Overlap => "overlap_differs",
-        Cost => "cost_differs", Prompt => "prompt_unknown", Loads => "loads_unknown",
+        Cost => "cost_differs", Prompt => "prompt_unknown", Predicted => "predicted", SharedCache => "shared_cache",
+        Loads => "loads_unknown",
     }
 }
 str_names! {

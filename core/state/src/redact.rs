@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use radixscope_model::id::{Worker, WorkerId};
 use radixscope_model::record::{
-    Decision, Entry, Finding, Record, RouterRef, RuleStatus, Scrape, SettingsSource,
+    Decision, Entry, Finding, PolicyClasses, Record, RouterRef, RuleStatus, Scrape, SettingsSource,
 };
 
 /// Makes pseudonyms: the same for the same.
@@ -59,11 +59,17 @@ pub(crate) fn router_ref(source: SettingsSource, of: &mut RouterRef, names: &mut
         // The frontend has the name of its metrics, which texts name too.
         SettingsSource::PolicyEndpoint => "process",
         SettingsSource::Log => "log",
+        SettingsSource::ModelCard => "card",
         SettingsSource::PolicyFile | SettingsSource::Default => "file",
     };
     of.reporter = name(kind, &of.reporter, names);
     of.router = name("router", &of.router, names);
     of.namespace = name("namespace", &of.namespace, names);
+}
+
+/// Names of classes are those of a configuration, as components are: they stay.
+pub(crate) fn policy_classes(of: &mut PolicyClasses, names: &mut dyn Pseudonyms) {
+    of.process = name("process", &of.process, names);
 }
 
 pub(crate) fn decision(decision: &mut Decision, names: &mut dyn Pseudonyms) {
@@ -100,6 +106,7 @@ pub fn entry<'a>(entry: &Entry<'a>, names: &mut dyn Pseudonyms) -> Entry<'a> {
         Record::Finding(of) => finding(of, names),
         Record::Checked(rules) => rules.iter_mut().for_each(|status| rule(status, names)),
         Record::Settings(reported) => router_ref(reported.source, &mut reported.of, names),
+        Record::PolicyClasses(of) => policy_classes(of, names),
         _ => {}
     }
     redacted

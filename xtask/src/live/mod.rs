@@ -18,10 +18,12 @@ use crate::{
 };
 
 mod compare;
+mod decided;
 pub(crate) mod late;
 mod run;
 mod topology;
 
+use decided::Configuration;
 use run::{Detail, LiveRun, LogFormat};
 use topology::Topology;
 
@@ -62,6 +64,10 @@ pub(crate) struct Args {
     /// Seconds of traffic; else 16, and as many more as the topology needs
     #[arg(long)]
     seconds: Option<u32>,
+    /// Instead of that: routers whose choices something else than the cost decides, in each configuration that the version (1.6 or
+    /// later) has, and what is named as having decided
+    #[arg(long, conflicts_with_all = ["topology", "log", "format", "sync", "seconds", "again"])]
+    decided: bool,
     /// Compare what was recorded last once more, without starting anything
     #[arg(long)]
     again: bool,
@@ -100,7 +106,11 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     let scripts = scripts(workspace)?;
     let missing = setup::missing(workspace, Purpose::Demo);
     let (versions, is_built) = (args.versions(), args.binary.is_none() && !args.again);
-    let runs: usize = versions.iter().map(|version| 1 + args.runs(version).len()).sum();
+    let per_version = |version: &&str| match args.decided {
+        true => 1 + Configuration::of(version).len(),
+        false => 1 + args.runs(version).len(),
+    };
+    let runs: usize = versions.iter().map(per_version).sum();
     let mut steps = Steps::new(workspace, runs + if is_built { missing.len() + 2 } else { 0 });
     let binary = match &args.binary {
         Some(binary) => fs::canonicalize(binary).with_context(|| format!("no {}", binary.display()))?,
@@ -122,6 +132,25 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
             });
         if let Err(error) = ready {
             failures.push(error.context(version.to_owned()));
+            continue;
+        }
+        if args.decided {
+            for of in Configuration::of(version) {
+                let outcome = steps.step(&format!("Dynamo {version}, {of:?}"), "about a minute", |step| {
+                    decided::run(step, &folder, &binary, (version, of))
+                });
+                match outcome {
+                    Ok(outcome) => {
+                        print!("{}", outcome.text);
+                        if outcome.wrong > 0 {
+                            failures.push(anyhow!("{version}, {of:?}: {} are wrong", outcome.wrong));
+                        }
+                        rows.push(outcome.row);
+                    }
+                    Err(error) if process::stopping() => return Err(error),
+                    Err(error) => failures.push(error.context(format!("{version}, {of:?}"))),
+                }
+            }
             continue;
         }
         for run in args.runs(version) {
@@ -146,7 +175,8 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
             }
         }
     }
-    println!("\n{}\n{}\n\n{}\n", compare::HEADING, rows.join("\n"), sums.join("\n"));
+    let heading = if args.decided { decided::HEADING } else { compare::HEADING };
+    println!("\n{heading}\n{}\n\n{}\n", rows.join("\n"), sums.join("\n"));
     for failure in &failures {
         println!("{failure:#}");
     }

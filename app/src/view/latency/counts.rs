@@ -1,5 +1,7 @@
 //! Throughput, errors, queues, lengths, the router's own work, and what became of KV events: each with its source.
 
+use std::borrow::Cow;
+
 use leptos::prelude::*;
 use radixscope_insight::latency::{
     self, Counts, ENABLE_FRONTEND, Errors, EventCount, Quantity, RequestGauge, Times,
@@ -14,8 +16,8 @@ use crate::view::control::view;
 /// A line: what, how much, from where.
 #[derive(Clone, PartialEq)]
 struct LoadRow {
-    id: &'static str,
-    what: &'static str,
+    id: Cow<'static, str>,
+    what: Cow<'static, str>,
     /// `None`: absent.
     value: Option<String>,
     source: String,
@@ -69,20 +71,20 @@ fn of_counts(counts: &Counts) -> Vec<LoadRow> {
     let session = counts.session_errors.map_or_else(absent, |e| format!("session: {}", share_text(e, "")));
     vec![
         LoadRow {
-            id: "requests",
-            what: "Requests ended",
+            id: "requests".into(),
+            what: "Requests ended".into(),
             value: throughput.map(|t| format!("{}/s", number_format::digits(t.requests_per_s))),
             source: from(),
         },
         LoadRow {
-            id: "tokens",
-            what: "Output tokens",
+            id: "tokens".into(),
+            what: "Output tokens".into(),
             value: throughput
                 .and_then(|t| t.output_tokens_per_s)
                 .map(|n| format!("{}/s", number_format::digits(n))),
             source: from(),
         },
-        LoadRow { id: "errors", what: "Errors", value: errors, source: session },
+        LoadRow { id: "errors".into(), what: "Errors".into(), value: errors, source: session },
     ]
 }
 
@@ -94,8 +96,8 @@ fn share_text(errors: Errors, of: &str) -> String {
 
 fn of_gauge(gauge: RequestGauge) -> LoadRow {
     LoadRow {
-        id: gauge.id,
-        what: gauge.what,
+        id: gauge.id.into(),
+        what: gauge.what.into(),
         value: gauge.requests.map(|n| format::count(n.round().max(0.0) as u64)),
         source: gauge.source.trim_start_matches("absent: ").to_owned(),
     }
@@ -125,7 +127,7 @@ fn of_quantity(
             format!("{} from {}", format::plural(times.samples, "sample", "samples"), times.source.to_text())
         },
     );
-    LoadRow { id, what, value, source }
+    LoadRow { id: id.into(), what: what.into(), value, source }
 }
 
 fn events_table(events: Vec<EventCount>) -> AnyView {

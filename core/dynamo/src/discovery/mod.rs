@@ -31,7 +31,7 @@ pub const MAX_ENTRIES: usize = 40_000;
 const MAX_NAME_BYTES: usize = 1_024;
 
 /// An entry of discovery.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum DiscoveryEntry {
     /// An endpoint of a process.
     Instance(Instance),

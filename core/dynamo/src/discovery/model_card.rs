@@ -6,7 +6,7 @@ use super::{entry_type, read_value};
 use crate::error::DecodeError;
 use crate::typed::{TextOrOther, or_default};
 use radixscope_model::id::WorkerId;
-use radixscope_model::record::Role;
+use radixscope_model::record::{Role, RouterNumbers};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 const MAX_NEEDS: usize = 64;
 
 /// A worker's model card: what it serves, and the size of its cache. `None`: the card does not say.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct ModelCard {
     /// The worker process.
     pub instance_id: WorkerId,
@@ -40,6 +40,9 @@ pub struct ModelCard {
     pub needs: Vec<Role>,
     /// What the engine was started with.
     pub runtime: RuntimeConfig,
+    /// Settings of the router of these workers, where they advertise them (≥ 1.6): they override the frontend's. Seen of 1.6.1 and
+    /// 1.7.0.dev20261026 where the workers have `--router-mode kv`.
+    pub router: Option<RouterNumbers>,
 }
 
 /// `runtime_config` of a model card. `None`: the card does not say.
@@ -108,6 +111,13 @@ impl<'de> Deserialize<'de> for ModelCard {
             #[serde(borrow)]
             needs: Option<&'a RawValue>,
             runtime_config: Option<RuntimeConfig>,
+            /// Of another form it says nothing, and is no reason to reject the card.
+            #[serde(borrow)]
+            router_config: Option<&'a RawValue>,
+        }
+        #[derive(Deserialize, Default)]
+        struct RouterConfig {
+            kv_router_config: Option<RouterNumbers>,
         }
         let Fields { instance_id, namespace, component, endpoint, model_suffix, card_json: card } =
             Fields::deserialize(from)?;
@@ -123,6 +133,9 @@ impl<'de> Deserialize<'de> for ModelCard {
             model_type: card.model_type.and_then(TextOrOther::text).map(Cow::into_owned),
             needs: needs(card.needs),
             runtime: card.runtime_config.unwrap_or_default(),
+            router: or_default::<RouterConfig>(card.router_config)
+                .kv_router_config
+                .filter(|of| !of.is_empty()),
         })
     }
 }

@@ -33,6 +33,12 @@ pub enum LogEvent<'a> {
     /// A worker could not be reached for a request that was not routed by KV (≥ 1.5); of one routed by KV
     /// [`RouteDone::unreachable`] is that case.
     Unreachable(Unreachable<'a>),
+    /// The router skips the prefill pool: the decode worker computes the prompt (≥ 1.5, INFO).
+    PrefillBypassed(PrefillBypassed<'a>),
+    /// The router looked up cached blocks anew, because the request had waited for long (≥ 1.3, INFO).
+    OverlapRefreshed(OverlapRefreshed<'a>),
+    /// The end of a request of a frontend in direct mode: the worker that the request named (≥ 1.5). Nothing else names it.
+    RoutedDirectly(RoutedDirectly<'a>),
     /// A request was accepted over HTTP (≥ 1.1).
     RequestReceived(RequestReceived<'a>),
     /// The end of a request, as the frontend measured it (≥ 1.1).
@@ -67,10 +73,13 @@ impl LogEvent<'_> {
             LogEvent::WorkerAdded(worker) | LogEvent::WorkerRemoved(worker) => Some(*worker),
             LogEvent::Signal { worker, .. } => *worker,
             LogEvent::SessionLookup(lookup) => lookup.bound_to,
+            LogEvent::PrefillBypassed(bypassed) => Some(bypassed.worker),
+            LogEvent::RoutedDirectly(routed) => Some(Worker { id: routed.worker, dp_rank: 0 }),
             LogEvent::Tie(_)
             | LogEvent::Stopping
             | LogEvent::Unreachable(_)
             | LogEvent::RoutingInput(_)
+            | LogEvent::OverlapRefreshed(_)
             | LogEvent::RequestReceived(_)
             | LogEvent::RequestDone(_)
             | LogEvent::InstanceRemoved(_) => None,
@@ -107,6 +116,15 @@ impl LogEvent<'_> {
                 session_id: own(event.session_id),
                 ..event
             }),
+            LogEvent::PrefillBypassed(event) => {
+                LogEvent::PrefillBypassed(PrefillBypassed { ids: event.ids.into_owned(), ..event })
+            }
+            LogEvent::OverlapRefreshed(event) => {
+                LogEvent::OverlapRefreshed(OverlapRefreshed { request_id: own(event.request_id), ..event })
+            }
+            LogEvent::RoutedDirectly(event) => {
+                LogEvent::RoutedDirectly(RoutedDirectly { ids: event.ids.into_owned(), ..event })
+            }
             LogEvent::Unreachable(event) => {
                 LogEvent::Unreachable(Unreachable { ids: event.ids.into_owned(), ..event })
             }
@@ -303,6 +321,35 @@ pub struct SessionLookup<'a> {
     pub session_id: Cow<'a, str>,
     /// The worker that it is bound to. `None`: to none yet; it will be to the one that is chosen.
     pub bound_to: Option<Worker>,
+}
+
+/// A request skips the prefill pool.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PrefillBypassed<'a> {
+    /// Which request.
+    pub ids: RequestIds<'a>,
+    /// The decode worker that computes its prompt.
+    pub worker: Worker,
+}
+
+/// What a choice rests on was looked up once more when the request had waited.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OverlapRefreshed<'a> {
+    /// The router's id of the request.
+    pub request_id: Cow<'a, str>,
+    /// How long it had waited in the router's queue, in milliseconds.
+    pub wait_ms: u64,
+}
+
+/// A request that named its worker has ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RoutedDirectly<'a> {
+    /// Which request.
+    pub ids: RequestIds<'a>,
+    /// The worker; the line names no rank.
+    pub worker: WorkerId,
+    /// How it ended.
+    pub ending: Ending,
 }
 
 /// A worker could not be reached for a request that was not routed by KV.

@@ -30,8 +30,9 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 pub use event::{
-    Dispatched, Ending, Formula, LogEvent, RequestDone, RequestIds, RequestReceived, RouteDone, RoutingBest,
-    RoutingInput, Selected, SelectedWithoutKv, SessionLookup, Terms, Tie, Unreachable, UnreachableWhy,
+    Dispatched, Ending, Formula, LogEvent, OverlapRefreshed, PrefillBypassed, RequestDone, RequestIds,
+    RequestReceived, RouteDone, RoutedDirectly, RoutingBest, RoutingInput, Selected, SelectedWithoutKv,
+    SessionLookup, Terms, Tie, Unreachable, UnreachableWhy,
 };
 pub use printed::Printed;
 
@@ -84,7 +85,7 @@ impl Level {
 
 /// One of these is in every line about routing; none has a character that JSON escapes or that
 /// could be coloured.
-const PHRASES: [&str; 25] = [
+const PHRASES: [&str; 27] = [
     "ormula for worker_id=",
     "Multiple workers tied with same logit",
     "Selected worker",
@@ -110,6 +111,8 @@ const PHRASES: [&str; 25] = [
     "Runtime shutdown initiated",
     "Skipping KV event subscription",
     "predict-on-route side indexer",
+    "Conditional disagg routing to decode worker",
+    "refreshed overlap scores",
 ];
 
 /// Whether a line can say something about routing: a cheap search for fixed phrases, for a source that wants to hand

@@ -1,8 +1,9 @@
 //! From a message and its fields to an event. One function per phrase; the phrases are Dynamo's (reference §7.3).
 
 use super::event::{
-    Dispatched, Ending, Formula, LogEvent, RequestDone, RequestIds, RequestReceived, RouteDone, RoutingBest,
-    RoutingInput, Selected, SelectedWithoutKv, SessionLookup, Terms, Tie, Unreachable, UnreachableWhy,
+    Dispatched, Ending, Formula, LogEvent, OverlapRefreshed, PrefillBypassed, RequestDone, RequestIds,
+    RequestReceived, RouteDone, RoutedDirectly, RoutingBest, RoutingInput, Selected, SelectedWithoutKv,
+    SessionLookup, Terms, Tie, Unreachable, UnreachableWhy,
 };
 use super::fields::{FieldKey, Fields};
 use super::printed::Printed;
@@ -84,6 +85,16 @@ pub(super) fn event(message: LogMessage<'_>) -> Result<Option<LogEvent<'_>>, Fau
     }
     if let Some(rest) = text.strip_prefix("[ROUTING_INPUT] request local hashes") {
         return routing_input(message.fields(rest)).field("routing input").map(Some);
+    }
+    if let Some(rest) = message.after("Conditional disagg routing to decode worker") {
+        let mut fields = message.fields(rest);
+        let bypassed = fields
+            .worker()
+            .map(|worker| LogEvent::PrefillBypassed(PrefillBypassed { worker, ids: fields.take_ids() }));
+        return bypassed.field("bypass").map(Some);
+    }
+    if let Some(rest) = message.after("refreshed overlap scores after long queue wait") {
+        return overlap_refreshed(message.fields(rest)).field("queue wait").map(Some);
     }
     for (phrase, ending) in [
         ("route request completed", Ending::Completed),
@@ -357,13 +368,18 @@ fn route_done<'a>(
     ending: Ending,
 ) -> Result<Option<LogEvent<'a>>, Fault> {
     let is_by_kv = message.is_of_route();
-    let is_plain_failure = ending == Ending::Failed && message.is_of(PLAIN_ROUTE_SPAN);
-    if !is_by_kv && !is_plain_failure {
+    if !is_by_kv && !message.is_of(PLAIN_ROUTE_SPAN) {
         return Ok(None);
     }
     let mut fields = message.fields.take().unwrap_or_else(|| Fields::of_route_text(rest));
     if !is_by_kv {
-        return unreachable(fields);
+        let is_direct = fields.get(FieldKey::RouterMode).map(RoutingMode::of) == Some(RoutingMode::Direct);
+        return match ending {
+            Ending::Failed => unreachable(fields),
+            // Of other modes the line of the choice says it all.
+            _ if is_direct => routed_directly(fields, ending),
+            _ => Ok(None),
+        };
     }
     Ok(Some(LogEvent::RouteDone(RouteDone {
         worker: fields.worker()?,
@@ -374,6 +390,21 @@ fn route_done<'a>(
         ending,
         outcome: fields.take(FieldKey::Outcome),
     })))
+}
+
+/// `None`: the request named no worker.
+fn routed_directly(mut fields: Fields<'_>, ending: Ending) -> Result<Option<LogEvent<'_>>, Fault> {
+    let worker = fields.worker_id(FieldKey::WorkerId)?;
+    let ids = fields.take_ids();
+    Ok(worker.map(|worker| LogEvent::RoutedDirectly(RoutedDirectly { ids, worker, ending })))
+}
+
+fn overlap_refreshed(mut fields: Fields<'_>) -> Result<LogEvent<'_>, Fault> {
+    let wait_ms = fields.need_u64(FieldKey::WaitMs)?;
+    Ok(LogEvent::OverlapRefreshed(OverlapRefreshed {
+        request_id: fields.need(FieldKey::RequestId)?,
+        wait_ms,
+    }))
 }
 
 /// `None`: the request failed for another reason, or before a worker was chosen.

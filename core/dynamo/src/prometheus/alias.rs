@@ -4,7 +4,7 @@
 use radixscope_model::record::{Counter, Engine, Gauge, HistogramKind};
 
 use LabelCondition::{Besides, Not, Text};
-use MetricMeaning::{Count, Discovered, Histogram, Model, Queue, Rank, State, Value, Worker};
+use MetricMeaning::{Class, Count, Discovered, Histogram, Model, Queue, Rank, State, Value, Worker};
 
 /// What a metric is a figure of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,6 +27,17 @@ pub(super) enum MetricMeaning {
     Discovered,
     /// Something of the router's queue for the labels `model` and `worker_type`.
     Queue(QueueValue),
+    /// Something of the class in the label `policy_class`, for the label `worker_type`.
+    Class(ClassValue),
+}
+
+/// A frontend's metric of a class of policy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ClassValue {
+    QueuedRequests,
+    QueuedTokens,
+    Received,
+    Refused,
 }
 
 /// A frontend's metric of a queue.
@@ -196,6 +207,11 @@ const ALIASES: &[Alias] = &[
     alias("dynamo_frontend_router_queue_pending_isl_tokens", Value(Gauge::RouterQueuedTokens)),
     alias("dynamo_frontend_router_queue_pending_requests", Queue(QueueValue::Requests)),
     alias("dynamo_frontend_router_queue_pending_isl_tokens", Queue(QueueValue::PromptTokens)),
+    alias("dynamo_frontend_router_queue_pending_requests", Class(ClassValue::QueuedRequests)),
+    alias("dynamo_frontend_router_queue_pending_isl_tokens", Class(ClassValue::QueuedTokens)),
+    alias("dynamo_frontend_router_admission_received_total", Class(ClassValue::Received)),
+    alias("dynamo_frontend_router_admission_rejected_total", Class(ClassValue::Refused)),
+    alias("dynamo_frontend_router_queue_backpressure_total", Class(ClassValue::Refused)),
     alias("dynamo_frontend_time_to_first_token_seconds", Histogram(HistogramKind::Ttft)),
     alias("dynamo_frontend_inter_token_latency_seconds", Histogram(HistogramKind::Itl)),
     alias("dynamo_frontend_request_duration_seconds", Histogram(HistogramKind::Duration)),
@@ -256,6 +272,7 @@ const ALIASES: &[Alias] = &[
     alias("dynamo_component_router_kv_worker_reused_tokens_total", Count(Counter::ReusedTokens))
         .with(NOT_DECODE),
     alias("dynamo_component_router_requests_total", Count(Counter::RoutedRequests)),
+    alias("dynamo_component_router_shared_cache_hit_rate_count", Count(Counter::SharedCacheLookups)),
     alias("dynamo_component_router_kv_hit_rate", Histogram(HistogramKind::HitRate)),
     alias("dynamo_router_overhead_total_ms", Histogram(HistogramKind::RouterOverheadMs)),
     alias("dynamo_component_router_time_to_first_token_seconds", Histogram(HistogramKind::Ttft)).rank(1),

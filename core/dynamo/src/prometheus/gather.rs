@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 
 use super::alias::{
-    self, Alias, FRONTEND, Hint, LabelCondition, MetricMeaning, ModelValue, QueueValue, RankValue,
-    WorkerValue,
+    self, Alias, ClassValue, FRONTEND, Hint, LabelCondition, MetricMeaning, ModelValue, QueueValue,
+    RankValue, WorkerValue,
 };
 use super::buckets::{Buckets, HistogramSeries};
 use super::line::Sample;
 use super::{DecodeError, Faults, Reason, RouterWorkerState, Scraped, whole};
 use radixscope_model::id::{Worker, WorkerId};
 use radixscope_model::record::{
-    Counter, Engine, Gauge, HistogramKind, ModelFigures, ProcessRole, QueueFigures, RankFigures, Role,
-    RoutingState, WorkerFigures,
+    Counter, Engine, Gauge, HistogramKind, MAX_CLASS_BYTES, ModelFigures, PolicyClassFigures, ProcessRole,
+    QueueFigures, RankFigures, Role, RoutingState, WorkerFigures,
 };
 
 /// Most models of a frontend, workers of a frontend, and ranks of a worker.
@@ -22,6 +22,10 @@ const MAX_WORKERS: usize = 4_096;
 const MAX_RANKS: usize = 256;
 /// Most queues of a frontend: one a model and role.
 const MAX_QUEUES: usize = 4 * MAX_MODELS;
+/// Most classes of policy of a frontend, each with its role.
+const MAX_CLASSES: usize = 64;
+/// The class of a router that was given none.
+const DEFAULT_CLASS: &str = "default";
 /// The label of the worker that a router's metric is about.
 const ROUTER_WORKER: &str = "router_worker_id";
 
@@ -44,6 +48,8 @@ pub(super) struct Gather<'t> {
     discovered: Option<u64>,
     queues: Vec<QueueFigures>,
     are_queues_bad: bool,
+    classes: BTreeMap<(String, Option<Role>), PolicyClassFigures>,
+    are_classes_bad: bool,
     /// Names of models in labels, by the index that workers and queues have until all models are known.
     names: Vec<String>,
     ranks: Vec<(RankFigures, RankSources)>,
@@ -175,6 +181,7 @@ impl<'t> Gather<'t> {
             MetricMeaning::Rank(of) => self.rank(of, alias.rank, sample, value)?,
             MetricMeaning::State => self.state(sample, value)?,
             MetricMeaning::Queue(of) => self.queue(of, sample, value)?,
+            MetricMeaning::Class(of) => self.class(of, sample, value)?,
             MetricMeaning::Discovered => {
                 self.discovered = Some(self.discovered.unwrap_or(0) + number(sample, value)?);
             }
@@ -222,6 +229,31 @@ impl<'t> Gather<'t> {
         };
         // Queues of several classes of policy are one.
         *known = Some(known.unwrap_or(0).saturating_add(value));
+        Ok(())
+    }
+
+    /// Up to 1.4 there are no classes.
+    fn class(&mut self, of: ClassValue, sample: &Sample<'_>, value: f64) -> Result<(), DecodeError> {
+        let Some(class) = sample.label("policy_class") else { return Ok(()) };
+        if class.is_empty() || class.len() > MAX_CLASS_BYTES {
+            let problem = format!("policy_class: expected 1 to {MAX_CLASS_BYTES} bytes");
+            return Err(DecodeError::new(Reason::TooLarge, problem));
+        }
+        let (value, key) = (number(sample, value)?, (class.to_owned(), role_of(sample)));
+        if self.classes.len() == MAX_CLASSES && !self.classes.contains_key(&key) {
+            return Err(too_many("classes of policy", MAX_CLASSES));
+        }
+        let (class, role) = key.clone();
+        let new = || PolicyClassFigures { class, role, ..PolicyClassFigures::default() };
+        let known = self.classes.entry(key).or_insert_with(new);
+        let figure = match of {
+            ClassValue::QueuedRequests => &mut known.queued_requests,
+            ClassValue::QueuedTokens => &mut known.queued_tokens,
+            ClassValue::Received => &mut known.received,
+            ClassValue::Refused => &mut known.refused,
+        };
+        // Models and reasons are one.
+        *figure = Some(figure.unwrap_or(0).saturating_add(value));
         Ok(())
     }
 
@@ -347,6 +379,7 @@ impl<'t> Gather<'t> {
             | MetricMeaning::Discovered => {}
             // These are sums over classes of policy.
             MetricMeaning::Queue(_) => self.are_queues_bad = true,
+            MetricMeaning::Class(_) => self.are_classes_bad = true,
         }
     }
 
@@ -362,6 +395,8 @@ impl<'t> Gather<'t> {
         let named: Vec<Option<u16>> = self.names.iter().map(|name| model_of(&self.models, name)).collect();
         let model = |name: Option<u16>| name.and_then(|name| *named.get(usize::from(name))?);
         let queues = self.queues.iter().filter(|_| !self.are_queues_bad);
+        let has_classes = self.classes.keys().any(|(class, _)| class != DEFAULT_CLASS);
+        let classes = if has_classes && !self.are_classes_bad { self.classes } else { BTreeMap::new() };
         Scraped {
             role: match self.hint {
                 Some(Hint::Frontend) => ProcessRole::Frontend,
@@ -378,6 +413,7 @@ impl<'t> Gather<'t> {
             workers: self.workers.into_values().collect(),
             ranks: self.ranks.into_iter().map(|(rank, _)| rank).collect(),
             queues: queues.map(|of| QueueFigures { model: model(of.model), ..*of }).collect(),
+            policy_classes: classes.into_values().collect(),
             states: self
                 .states
                 .values()

@@ -32,8 +32,8 @@ use super::error::{DecodeError, Faults, Reason};
 use gather::Gather;
 use radixscope_model::id::{Worker, WorkerId};
 use radixscope_model::record::{
-    Counter, Engine, Gauge, Histogram, ModelFigures, ProcessRole, QueueFigures, RankFigures, Role,
-    RoutingState, WorkerFigures,
+    Counter, Engine, Gauge, Histogram, ModelFigures, PolicyClassFigures, ProcessRole, QueueFigures,
+    RankFigures, Role, RoutingState, WorkerFigures,
 };
 
 /// Most samples that are read of one scrape; Dynamo's own have about a thousand.
@@ -68,6 +68,8 @@ pub struct Scraped {
     pub ranks: Vec<RankFigures>,
     /// A frontend's metrics of its routers' queues.
     pub queues: Vec<QueueFigures>,
+    /// A frontend's metrics of its classes of policy, in order of name; none where it has Dynamo's own one alone.
+    pub policy_classes: Vec<PolicyClassFigures>,
     /// What workers are to a frontend's router, all that it knows (≥ 1.7).
     pub states: Vec<RouterWorkerState>,
     /// How many workers its router knows (≥ 1.7).

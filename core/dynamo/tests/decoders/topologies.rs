@@ -9,7 +9,9 @@ use radixscope_dynamo::log_line::{self, LogEvent, LogRecord, UnreachableWhy};
 use radixscope_dynamo::prometheus::{self, Scraped};
 use radixscope_dynamo::subject;
 use radixscope_model::id::{Worker, WorkerId};
-use radixscope_model::record::{Counter, Gauge, HistogramKind, LogSignal, QueueFigures, Role, RoutingMode};
+use radixscope_model::record::{
+    Counter, Gauge, HistogramKind, LogSignal, PolicyClassFigures, QueueFigures, Role, RoutingMode,
+};
 
 const CARDS: &str = include_str!("../fixtures/topologies/cards.jsonl");
 const LOG_LINES: &str = include_str!("../fixtures/topologies/log_lines.tsv");
@@ -430,6 +432,35 @@ fn queues_and_workers_name_their_model_where_the_metrics_do() {
         QueueFigures { model: Some(0), role: Some(Role::Prefill), requests: Some(5), prompt_tokens: None };
     let b = QueueFigures { model: None, role: None, requests: None, prompt_tokens: Some(7) };
     assert_eq!(queues, [a, b]);
+}
+
+#[test]
+fn classes_of_policy_are_apart_and_a_router_with_dynamo_s_own_class_has_none() {
+    // Of 1.6.1, with three classes.
+    let text = "dynamo_frontend_router_queue_pending_requests{model=\"m\",policy_class=\"urgent\",worker_type=\"decode\"} 2\n\
+         dynamo_frontend_router_queue_pending_isl_tokens{model=\"m\",policy_class=\"urgent\",worker_type=\"decode\"} 900\n\
+         dynamo_frontend_router_admission_received_total{model=\"m\",policy_class=\"urgent\",worker_type=\"decode\"} 18\n\
+         dynamo_frontend_router_admission_received_total{model=\"n\",policy_class=\"urgent\",worker_type=\"decode\"} 2\n\
+         dynamo_frontend_router_admission_received_total{model=\"m\",policy_class=\"cold\",worker_type=\"decode\"} 9\n\
+         dynamo_frontend_router_queue_backpressure_total{model=\"m\",policy_class=\"cold\",reason=\"request_limit\",worker_type=\"decode\"} 3\n\
+         dynamo_frontend_router_queue_backpressure_total{model=\"m\",policy_class=\"cold\",reason=\"raw_isl_token_limit\",worker_type=\"decode\"} 1\n";
+    let class = |class: &str| PolicyClassFigures {
+        class: class.to_owned(),
+        role: Some(Role::Decode),
+        ..PolicyClassFigures::default()
+    };
+    let cold = PolicyClassFigures { received: Some(9), refused: Some(4), ..class("cold") };
+    let urgent = PolicyClassFigures {
+        queued_requests: Some(2),
+        queued_tokens: Some(900),
+        received: Some(20),
+        ..class("urgent")
+    };
+    assert_eq!(scraped(text).policy_classes, [cold, urgent]);
+    assert!(scraped(&text.replace("urgent", "default").replace("cold", "default")).policy_classes.is_empty());
+    let long = text.replace("urgent", &"u".repeat(65));
+    let (scraped, understood) = prometheus::decode(long.as_bytes());
+    assert!(scraped.expect("metrics").policy_classes.is_empty() && understood.is_err());
 }
 
 #[test]

@@ -90,6 +90,9 @@ struct DecisionRow {
     adapter: Option<String>,
     /// The choice for the same request in the other pool, where prefill and decode are apart.
     other_part: Option<DecisionId>,
+    /// Whether the router skipped the prefill pool, so that the decode worker computes the prompt; `null`: not reported, or prefill and
+    /// decode are not apart.
+    prefill_bypassed: Option<bool>,
     /// Dynamo's name of the mode that chose, where a log names another one than by cached blocks and load: then no overlap is
     /// known. `null`: by those, or not reported.
     routing_mode: Option<RoutingMode>,
@@ -236,6 +239,7 @@ impl DecisionRow {
             role: cluster.role(decided.pool).map(|(role, _)| role),
             adapter: decision.adapter.clone(),
             other_part: decision.other_part,
+            prefill_bypassed: decision.prefill_bypassed,
             routing_mode: decision.mode,
             session: decision.session.clone(),
             decided_by: decision.decided_by,

@@ -40,7 +40,7 @@ pub enum ReadColumn {
 use ReadColumn::{Flag, Real, Text, Whole};
 
 /// All columns in their order.
-pub const DECISION_COLUMNS: [(&str, ReadColumn); 43] = [
+pub const DECISION_COLUMNS: [(&str, ReadColumn); 44] = [
     ("decision_id", Whole(|of| Some(of.entry.decision.id.0))),
     ("seq", Whole(|of| Some(of.entry.seq.0))),
     ("at_ms", Whole(|of| Some(of.entry.at_ms.0))),
@@ -84,6 +84,7 @@ pub const DECISION_COLUMNS: [(&str, ReadColumn); 43] = [
     ("chosen_blocks", Whole(|of| of.entry.reuse.map(|reuse| reuse.chosen_blocks.into()))),
     ("worst_cause", Text(|of| worst(of.entry).map(|(cause, _)| cause.as_str().into()))),
     ("worst_cause_tokens", Whole(|of| worst(of.entry).map(|(_, tokens)| tokens))),
+    ("prefill_bypassed", Text(|of| of.entry.decision.prefill_bypassed.map(|is| is.to_string().into()))),
 ];
 
 /// What most tokens of the prompt were computed for.

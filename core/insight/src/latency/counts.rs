@@ -1,7 +1,10 @@
 //! Throughput, errors, queues and what became of KV events, as far as anybody counts them.
 
+use std::collections::BTreeMap;
+
 use radixscope_model::id::Millis;
-use radixscope_model::record::{Counter, Gauge, Outcome, ProcessRole};
+use radixscope_model::number_format::{self, UNKNOWN};
+use radixscope_model::record::{Counter, Gauge, Outcome, PolicyClassFigures, ProcessRole, Role};
 use radixscope_state::cluster::{Cluster, ProcessState};
 
 use super::times::frontends;
@@ -64,9 +67,9 @@ pub struct EventCount {
 #[derive(Clone, PartialEq, Debug)]
 pub struct RequestGauge {
     /// Name for programs.
-    pub id: &'static str,
+    pub id: String,
     /// Where they are.
-    pub what: &'static str,
+    pub what: String,
     /// How many; `None`: not reported.
     pub requests: Option<f64>,
     /// Its source; where it is not reported, what would make it known.
@@ -186,12 +189,18 @@ pub fn request_gauges(cluster: &Cluster) -> Vec<RequestGauge> {
             1 => "1 scraped process".to_owned(),
             n => format!("{n} scraped processes"),
         };
-        RequestGauge { id, what, requests: known.into_iter().reduce(|a, b| a + b), source }
+        let (id, what): (&str, &str) = (id, what);
+        RequestGauge {
+            id: id.to_owned(),
+            what: what.to_owned(),
+            requests: known.into_iter().reduce(|a, b| a + b),
+            source,
+        }
     };
     let routed: Vec<u32> = cluster.workers().iter().filter_map(|w| w.in_flight.now()).collect();
     let by_routing = RequestGauge {
-        id: "in-flight-routing",
-        what: "In flight, tracked from decisions",
+        id: "in-flight-routing".to_owned(),
+        what: "In flight, tracked from decisions".to_owned(),
         requests: (!routed.is_empty()).then(|| routed.iter().copied().map(f64::from).sum()),
         source: if routed.is_empty() {
             "no log, trace or active_sequences_events reports when requests end".to_owned()
@@ -203,12 +212,47 @@ pub fn request_gauges(cluster: &Cluster) -> Vec<RequestGauge> {
     let of_frontend = ENABLE_FRONTEND;
     let of_router = format!("only from Dynamo 1.1; {ENABLE_FRONTEND}");
     let of_worker = format!("{ENABLE_WORKER} of every worker");
-    vec![
+    let classes = policy_classes(cluster);
+    let mut gauges = vec![
         of_gauge("in-flight", "In flight, frontends", Gauge::InFlightRequests, frontend, of_frontend),
         by_routing,
         of_gauge("http-queue", "HTTP queue", Gauge::HttpQueuedRequests, frontend, of_frontend),
         of_gauge("router-queue", "Router queue", Gauge::RouterQueuedRequests, frontend, &of_router),
         of_gauge("running", "Engines, running", Gauge::EngineRunningRequests, worker, &of_worker),
         of_gauge("waiting", "Engines, waiting", Gauge::EngineWaitingRequests, worker, &of_worker),
-    ]
+    ];
+    let behind = gauges.iter().position(|gauge| gauge.id == "router-queue").map_or(gauges.len(), |at| at + 1);
+    gauges.splice(behind..behind, classes);
+    gauges
+}
+
+/// Requests in the queue of each class of policy, summed over frontends. Which class a request is of, no source reports.
+fn policy_classes(cluster: &Cluster) -> Vec<RequestGauge> {
+    let mut classes: BTreeMap<(String, Option<Role>), PolicyClassFigures> = BTreeMap::new();
+    for of in cluster.policy_classes().iter().flat_map(|of| &of.classes) {
+        let sum = classes.entry((of.class.clone(), of.role)).or_default();
+        let add = |sum: &mut Option<u64>, more: Option<u64>| {
+            *sum = sum.map_or(more, |sum| Some(sum.saturating_add(more.unwrap_or(0))));
+        };
+        add(&mut sum.queued_requests, of.queued_requests);
+        add(&mut sum.received, of.received);
+        add(&mut sum.refused, of.refused);
+    }
+    // A router of aggregated workers calls them decode.
+    let has_prefill = classes.keys().any(|(_, role)| *role == Some(Role::Prefill));
+    let gauge = |((class, role), of): ((String, Option<Role>), PolicyClassFigures)| {
+        let role = role.filter(|_| has_prefill).map_or(String::new(), |role| format!(", {}", role.as_str()));
+        let figure = |n: Option<u64>| n.map_or(UNKNOWN.to_owned(), number_format::count);
+        RequestGauge {
+            id: format!("class-{class}{}", role.replace(", ", "-")),
+            what: format!("Router queue, class {class}{role}"),
+            requests: of.queued_requests.map(|n| n as f64),
+            source: format!(
+                "frontends' metrics; {} received and {} refused since they started",
+                figure(of.received),
+                figure(of.refused)
+            ),
+        }
+    };
+    classes.into_iter().map(gauge).collect()
 }

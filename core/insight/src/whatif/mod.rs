@@ -284,7 +284,8 @@ pub fn deployed_numbers(cluster: &Cluster, pool: PoolIx) -> Vec<SourcedNumber> {
 }
 
 /// Sources of settings that routers with formula E alone have.
-const SETTINGS_OF_E: [SettingsSource; 2] = [SettingsSource::PolicyEndpoint, SettingsSource::PolicyFile];
+const SETTINGS_OF_E: [SettingsSource; 3] =
+    [SettingsSource::PolicyEndpoint, SettingsSource::ModelCard, SettingsSource::PolicyFile];
 
 /// The same of one decision, with what Dynamo sets for the role of its pool.
 pub fn settings_of(cluster: &Cluster, decision: &Decision) -> Option<RouterSettings> {

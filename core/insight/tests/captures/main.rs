@@ -23,3 +23,4 @@ mod signals;
 mod topologies;
 mod topology_findings;
 mod watch;
+mod ways;

@@ -10,7 +10,9 @@ use super::{Context, Ingest, Sink, within_bounds};
 use radixscope_dynamo::discovery::{self, DiscoveryEntry, MAX_ENTRIES, ModelCard, plain_key};
 use radixscope_dynamo::error::{DecodeError, Reason};
 use radixscope_model::id::Worker;
-use radixscope_model::record::{DepartureCause, Record, RoleEvidence};
+use radixscope_model::record::{
+    DepartureCause, Record, ReportedSettings, RoleEvidence, RouterRef, SettingsSource,
+};
 
 /// Data-parallel ranks taken from one model card; a card that claims more is believed so far.
 const MAX_RANKS: u32 = 256;
@@ -72,9 +74,31 @@ impl Ingest {
         }
     }
 
+    /// Settings that workers advertise for the router of their component. All of them have the same card.
+    fn router_of_card(&mut self, context: &Context<'_>, card: &ModelCard, out: &mut dyn Sink) {
+        let source = SettingsSource::ModelCard;
+        let of = RouterRef {
+            namespace: card.namespace.clone(),
+            component: card.component.clone(),
+            role: card.role(),
+            ..RouterRef::default()
+        };
+        let known = out.cluster().settings().iter().find(|state| state.source == source && state.of == of);
+        let known = known.filter(|state| state.left_ms.is_none());
+        if known.map(|state| state.latest.numbers) == card.router {
+            return;
+        }
+        let (after_ms, by_ms) = (known.map(|state| state.latest.by_ms), context.received.at_ms);
+        let news = ReportedSettings { source, of, revision: None, numbers: card.router, after_ms, by_ms };
+        out.record(context.entry(Record::Settings(Box::new(news))));
+    }
+
     fn model_card(&mut self, context: &Context<'_>, card: &ModelCard, out: &mut dyn Sink) {
         self.real_names.learn(&card.namespace);
         let context = context.of_component(&card.namespace, &card.component);
+        if card.adapter.is_none() {
+            self.router_of_card(&context, card, out);
+        }
         let first = card.runtime.data_parallel_start_rank.unwrap_or(0);
         let ranks = card.runtime.data_parallel_size.unwrap_or(1).clamp(1, MAX_RANKS);
         for rank in first..first.saturating_add(ranks) {

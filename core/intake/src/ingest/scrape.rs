@@ -9,7 +9,7 @@ use radixscope_dynamo::health::Health;
 use radixscope_dynamo::{health, prometheus};
 use radixscope_model::id::{Worker, WorkerId};
 use radixscope_model::record::{
-    DepartureCause, MissedCause, Record, RoleEvidence, Scrape, Topic, WorkerFigures,
+    DepartureCause, MissedCause, PolicyClasses, Record, RoleEvidence, Scrape, Topic, WorkerFigures,
 };
 use radixscope_state::cluster::Cluster;
 
@@ -53,6 +53,7 @@ impl Ingest {
         }
         // Of a text of which a part was not understood, a worker may be missing.
         let listed = understood.is_ok().then(|| workers_of(&scraped)).flatten();
+        let classes = scraped.policy_classes;
         let scraped = self.scrapes.scraped(Scrape {
             engine: scraped.engine,
             instance: scraped.instance,
@@ -70,6 +71,10 @@ impl Ingest {
             Some(scraped) => {
                 let run = scraped.restarts;
                 out.record(context.entry(Record::Scrape(Box::new(scraped))));
+                if out.cluster().policy_classes_of(shortened(process)) != classes {
+                    let news = PolicyClasses { process: shortened(process).to_owned(), classes };
+                    out.record(context.entry(Record::PolicyClasses(Box::new(news))));
+                }
                 if let Some((health, kind)) = listed {
                     let list = List { frontend: shortened(process), kind, run };
                     self.listed(context, list, &health, out);

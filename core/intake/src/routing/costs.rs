@@ -7,7 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use super::book::{Candidates, Computed, PromptHashes, Reconstruction, RequestBook, Slots, contradiction};
+use super::book::{
+    Candidates, Computed, PartContext, PromptHashes, Reconstruction, RequestBook, Slots, contradiction,
+};
 use super::reconstruct::{AFTER_MS, Found, RouterReport};
 use radixscope_model::id::{DecisionId, Millis};
 use radixscope_model::micros::Micros;
@@ -213,7 +215,7 @@ pub(super) fn report(
     slots: &Slots,
     prompt: &PromptHashes,
     decision: &Decision,
-    (ignores_cache, are_keyed): (bool, bool),
+    (context, are_keyed): (&PartContext<'_>, bool),
 ) -> Option<RouterReport> {
     let logged = slots.choice.map(|choice| choice.time);
     let sequence = slots.sequence.as_ref();
@@ -237,6 +239,9 @@ pub(super) fn report(
         formula: slots.costs.as_ref().map(|costs| costs.formula).or_else(by_message),
         is_by_cost: decision.is_by_cost(),
         is_traced: prompt.are_of_trace() && !names_blocks,
-        is_named: ignores_cache || (names_blocks && !are_keyed) || prompt.are_public(),
+        predicts: context.predicts && !context.ignores_cache,
+        has_shared_cache: context.has_shared_cache && !context.ignores_cache,
+        looked_up: context.looked_up(slots).filter(|&looked_up| looked_up < at).unwrap_or(at),
+        is_named: context.ignores_cache || (names_blocks && !are_keyed) || prompt.are_public(),
     })
 }

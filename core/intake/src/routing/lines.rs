@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::book::{
     Candidates, ChosenBy, Completed, CorrelationKey, Dispatched, FoundBinding, LoggedChoice, LoggedCosts,
-    LoggedInput, LowerBlocks, OtherMode, PromptHashes, ReportTime, Routed, Session, credit,
+    LoggedInput, LowerBlocks, OtherMode, PromptHashes, ReportTime, RequestWay, Routed, Session, credit,
 };
 use super::unidentified::Log;
 use super::{Micros, Prompt, Routing, micros, role_sign, settings};
@@ -19,7 +19,7 @@ use radixscope_dynamo::log_line::{
 use radixscope_model::id::{DecisionId, Millis, PoolIx, SourceIx, WorkerId, WorkerIx};
 use radixscope_model::record::{
     Candidate, DecisionSource, Ended, Outcome, Progress, Record, ReportedSettings, Role, RoleEvidence,
-    RouterNumbers, RouterRef, SettingsSource,
+    RouterNumbers, RouterRef, RoutingMode, SettingsSource,
 };
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::Cluster;
@@ -294,7 +294,7 @@ impl Routing {
                 sign.into_iter().collect()
             }
             (LogEvent::RoutingInput(input), _) => {
-                self.routing_input(input, time.read_ms);
+                self.routing_input(input, &time);
                 Vec::new()
             }
             (LogEvent::RoutingBest(best), Some(worker)) => {
@@ -320,11 +320,7 @@ impl Routing {
                 key.overlap_blocks = done.overlap_blocks;
                 key.role = done.phase;
                 let id = self.book.join(&key, time.read_ms);
-                let outcome = match done.ending {
-                    log_line::Ending::Completed => Outcome::Success,
-                    log_line::Ending::Cancelled => Outcome::Cancelled,
-                    log_line::Ending::Failed => Outcome::Failed,
-                };
+                let outcome = outcome_of(done.ending);
                 if let Some(part) = self.book.change(id) {
                     let (ended_ms, cached_blocks) = (time.at_ms, done.overlap_blocks);
                     part.slots.routed.get_or_insert(Routed { ended_ms, outcome, cached_blocks });
@@ -336,9 +332,24 @@ impl Routing {
                 sign.into_iter().collect()
             }
             (LogEvent::RequestReceived(received), _) => {
-                if let Some(http_id) = &received.http_id {
-                    self.book.same(&received.request_id, http_id, time.read_ms);
-                }
+                let way = RequestWay { arrived: time.decided_ms.map(|_| time.at), ..RequestWay::default() };
+                let ids = (Some(&*received.request_id), received.http_id.as_deref());
+                self.book.add_way(ids, way, time.read_ms);
+                Vec::new()
+            }
+            (LogEvent::OverlapRefreshed(refreshed), _) => {
+                let way = RequestWay { is_refreshed: true, ..RequestWay::default() };
+                self.book.add_way((Some(&*refreshed.request_id), None), way, time.read_ms);
+                Vec::new()
+            }
+            (LogEvent::PrefillBypassed(bypassed), _) if bypassed.ids.key().is_some() => {
+                let way = RequestWay { is_bypassed: true, ..RequestWay::default() };
+                let RequestIds { router, http } = &bypassed.ids;
+                self.book.add_way((router.as_deref(), http.as_deref()), way, time.read_ms);
+                Vec::new()
+            }
+            (LogEvent::RoutedDirectly(routed), Some(worker)) => {
+                self.routed_directly(&time, routed, worker, cluster);
                 Vec::new()
             }
             (LogEvent::RequestDone(done), _) => {
@@ -416,7 +427,35 @@ impl Routing {
         }
     }
 
-    fn routing_input(&mut self, input: &RoutingInput<'_>, read_ms: Millis) {
+    /// The end of a request that named its worker, in direct mode.
+    fn routed_directly(
+        &mut self,
+        time: &LineTime,
+        routed: &log_line::RoutedDirectly<'_>,
+        worker: WorkerIx,
+        cluster: &Cluster,
+    ) {
+        let mut key = time.key(worker, cluster, &routed.ids);
+        let parts = self.book.parts_of(routed.ids.router.as_deref(), routed.ids.http.as_deref());
+        let arrived = routed.ids.router.as_deref().and_then(|id| self.book.arrival_of(id));
+        // Whoever chose did so before the frontend received it; without that line the time is not known.
+        key.time = ReportTime { at: arrived.unwrap_or(time.at), is_received: arrived.is_none() };
+        if parts.is_empty() && routed.ids.key().is_none() {
+            return;
+        }
+        let id = self.book.join(&key, time.read_ms);
+        let outcome = outcome_of(routed.ending);
+        if let Some(part) = self.book.change(id) {
+            let of = OtherMode { time: key.time, mode: RoutingMode::Direct };
+            part.slots.other_mode.get_or_insert(of);
+            let routed = Routed { ended_ms: time.at_ms, outcome, cached_blocks: None };
+            part.slots.routed.get_or_insert(routed);
+        }
+        self.in_flight.end(id, Some(worker));
+    }
+
+    fn routing_input(&mut self, input: &RoutingInput<'_>, time: &LineTime) {
+        let read_ms = time.read_ms;
         if let Some(http_id) = &input.http_id {
             self.book.same(&input.request_id, http_id, read_ms);
         }
@@ -425,7 +464,7 @@ impl Routing {
             return;
         };
         self.changes.need();
-        let length = LoggedInput { isl_tokens: input.isl_tokens, block_size_tokens };
+        let length = LoggedInput { isl_tokens: input.isl_tokens, block_size_tokens, time: time.reported() };
         self.lines
             .input(&input.request_id, Input { length, local_hashes: input.local_hashes.as_slice().into() });
     }
@@ -456,9 +495,10 @@ impl Routing {
         key.is_query = is_named_later(selected);
         key.role = selected.worker_type;
         key.isl_blocks = input.as_ref().map(|input| {
-            let LoggedInput { isl_tokens, block_size_tokens } = input.length;
+            let LoggedInput { isl_tokens, block_size_tokens, .. } = input.length;
             isl_tokens.div_ceil(u64::from(block_size_tokens))
         });
+        let may_be_look = self.book.pass_look(&key) && role_is_apart(key.role, key.pool, cluster);
         let id = self.book.join(&key, time.read_ms);
         let costs =
             of_formula.zip(open.formula).map(|(overlap_blocks, (formula, prefill_factor))| LoggedCosts {
@@ -470,7 +510,9 @@ impl Routing {
             });
         let count = costs.as_ref().map_or(0, |costs| costs.candidates.len());
         let chosen_by = chosen_by(selected);
-        if chosen_by == ChosenBy::Pinned && self.sessions.saw_pinned() {
+        // Where the prefill pool is skipped, the request is bound to the decode worker that was looked at.
+        let is_of_session = !super::is_decode(key.pool, cluster);
+        if chosen_by == ChosenBy::Pinned && is_of_session && self.sessions.saw_pinned() {
             self.book.change_where(|part| part.slots.choice.is_some());
         }
         if let Some(part) = self.book.change(id) {
@@ -488,7 +530,8 @@ impl Routing {
         if count > 0 {
             self.book.count_candidates(id, count);
         }
-        if time.decided_ms.is_some() {
+        // Where a router looks at both pools first, its messages alone tell when it counts a request.
+        if time.decided_ms.is_some() && !may_be_look {
             self.active.chosen(time.at, id);
         }
         match input {
@@ -667,6 +710,19 @@ fn cached_on_device(selected: &Selected<'_>, settings: &RouterSettings) -> Optio
 fn lower_blocks(selected: &Selected<'_>) -> Option<LowerBlocks> {
     let host = selected.host_pinned_blocks?;
     Some(LowerBlocks { host, disk: selected.disk_blocks.unwrap_or(0) })
+}
+
+/// Whether prefill and decode are apart: the log calls workers that do both `decode`, too.
+fn role_is_apart(role: Option<Role>, pool: PoolIx, cluster: &Cluster) -> bool {
+    role == Some(Role::Prefill) || super::is_decode(pool, cluster)
+}
+
+fn outcome_of(ending: log_line::Ending) -> Outcome {
+    match ending {
+        log_line::Ending::Completed => Outcome::Success,
+        log_line::Ending::Cancelled => Outcome::Cancelled,
+        log_line::Ending::Failed => Outcome::Failed,
+    }
 }
 
 /// Whether another line names the request of a choice if it runs. Of the lines that contain host memory, those of 1.3 alone

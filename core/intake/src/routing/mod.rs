@@ -33,6 +33,9 @@
 //!   else than the cost decided, the choice) is taken; nothing else is fitted. Where none agrees, the costs are not shown, and the
 //!   decision says what is missing: block size, the state at that time, an overlap or a cost that differs.
 //!
+//! A request that waited in its router's queue is weighed with what workers held when the router looked it up, and with the loads of the
+//! moment of the choice. Where a router looks at both pools before it chooses (conditional disaggregation), the log's lines of these
+//! looks give way to those of the choices (`RequestBook::pass_look`).
 //! What decided is a fact like others: `resolve` names it where reports show it, with what `sessions` knows of bindings. `tracking`
 //! recognises routers whose messages name prompts by keyed hashes.
 //! What the router ran with at that time is asked of the state (`Cluster::settings_at`). Where several settings are possible, each is
@@ -70,8 +73,8 @@ use radixscope_dynamo::trace::RequestTrace;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{
-    Decision, DecisionSource, DepartureCause, Entry, NotReconstructed, Progress, Record, ReportedSettings,
-    Role, RoleEvidence, SettingsSource,
+    Counter, Decision, DecisionSource, DepartureCause, Entry, LogSignal, NotReconstructed, Progress, Record,
+    ReportedSettings, Role, RoleEvidence, SettingsSource,
 };
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
@@ -300,11 +303,14 @@ impl Routing {
             let context = context(book, part, sessions, cluster);
             let decision = book::resolve(&part.slots, &context);
             let are_keyed = tracking.are_keyed(part.pool);
-            let report = costs::report(&part.slots, prompt, &decision, (context.ignores_cache, are_keyed))?;
+            let report = costs::report(&part.slots, prompt, &decision, (&context, are_keyed))?;
             let formula = report.formula.unwrap_or(formula);
             let decided_ms = report.at.millis();
             *weighed_until = decided_ms.max(*weighed_until);
-            let possible = cluster.settings_at(part.pool, formula, decided_ms);
+            let mut possible = cluster.settings_at(part.pool, formula, decided_ms);
+            if context.is_bypassed {
+                possible.iter_mut().for_each(|settings| *settings = computing_prompts(*settings));
+            }
             let choice = WeighedChoice {
                 report: &report,
                 prompt: prompt.prompt(),
@@ -372,15 +378,14 @@ impl Routing {
             let Some(part) = self.book.part(id) else { continue };
             self.pools.entry(part.pool).or_insert_with(|| facts_of(part.pool, cluster));
             let context = context(&self.book, part, &self.sessions, cluster);
-            let (slots, ignores_cache) = (&part.slots, context.ignores_cache);
+            let slots = &part.slots;
             let (decision, progress) = (book::resolve(slots, &context), book::progress(slots, &context));
             let is_unsized = decision.isl_blocks.is_none()
                 && (slots.sequence.is_some()
                     || context.completed.is_some_and(|of| of.ended.isl_tokens.is_some()));
             let prompt = part.prompt.as_ref();
             let are_keyed = self.tracking.are_keyed(part.pool);
-            let report =
-                prompt.and_then(|of| costs::report(slots, of, &decision, (ignores_cache, are_keyed)));
+            let report = prompt.and_then(|of| costs::report(slots, of, &decision, (&context, are_keyed)));
             if is_unsized && self.unsized_choices.len() < MAX_UNSIZED {
                 self.unsized_choices.insert(id);
             } else {
@@ -590,6 +595,7 @@ impl Routing {
             isl_tokens: request.isl,
             overlap_blocks: request.overlap,
             prefill_tokens: request.initial_effective_prefill_tokens,
+            tracks_prefill: request.track_prefill_tokens,
             waiting_tokens: self.active.load(worker).prefill_tokens,
             held: chain.map_or_else(HeldBlocks::default, |chain| {
                 self.held(request.initial_effective_prefill_tokens, chain, worker, cluster)
@@ -728,6 +734,7 @@ impl Routing {
             block_size_tokens: block_size,
             overlap_blocks,
             progress: Progress { cached_tokens, ..progress },
+            is_without_prefill: trace.prefill_worker.is_none() && trace.decode_worker.is_some(),
         };
         let id = self.book.join(&key, received_at);
         if let Some(name) = trace.session_id.as_deref() {
@@ -805,24 +812,51 @@ fn context<'a>(
     let responding = completed.and_then(|_| responding(siblings, cluster));
     let known = cluster.decisions().get(part.id);
     let decided_ms = book::decided_ms(&part.slots).unwrap_or(cluster.now_ms());
+    let (way, other) = (book.way_of(part.id), book.other(part.id));
+    // Until messages name pools, the log's lines alone tell both choices apart.
+    let is_decode = is_decode(part.pool, cluster) || (way.is_bypassed && part.role() == Some(Role::Decode));
+    let is_bypassed = way.is_bypassed || (is_decode && other.is_none() && computes_prompt(part));
+    let settings = settings(cluster, Formula::E, part.worker, decided_ms);
     PartContext {
         id: part.id,
         worker: part.worker,
         source: part.source(),
         request_id,
-        other: book.other(part.id).map(|other| (other.id, &other.slots)),
+        other: other.filter(|_| !is_bypassed).map(|other| (other.id, &other.slots)),
+        way,
+        is_decode,
+        is_bypassed,
         completed,
         is_responding: responding == Some(part.id),
         block_size_tokens: cluster.block_size(part.worker).map(|size| size.value),
-        ignores_cache: is_decode(part.pool, cluster),
+        ignores_cache: is_decode && !is_bypassed,
         has_tiers: cluster.has_tiers(part.pool),
-        settings: settings(cluster, Formula::E, part.worker, decided_ms),
+        settings: if is_bypassed { computing_prompts(settings) } else { settings },
+        predicts: cluster.sign(|sign| matches!(sign, LogSignal::PredictsOnRoute { .. })).is_some(),
+        has_shared_cache: cluster
+            .processes()
+            .iter()
+            .any(|process| process.counter_value(Counter::SharedCacheLookups).is_some_and(|n| n > 0.0)),
         in_state: known.map_or(&[][..], |known| known.decision.candidates.as_slice()),
         session: book
             .session_of(part.id)
             .map(|session| SessionContext { session, bindings: sessions.of(&session.name) }),
         may_be_bound: sessions.are_bound() && !(sessions.are_hard() && part.slots.choice.is_some()),
     }
+}
+
+/// Whether reports of the choice of a decode worker show that it computes the prompt.
+fn computes_prompt(part: &RequestPart) -> bool {
+    let counts_prompt = |of: &Sequence| {
+        of.tracks_prefill == Some(true) && of.full_blocks.is_some() && of.prefill_tokens.is_some()
+    };
+    part.slots.sequence.as_ref().is_some_and(counts_prompt)
+        || part.slots.trace.is_some_and(|trace| trace.is_without_prefill)
+}
+
+/// The settings of a decode router, as it weighs a request that skips the prefill pool.
+fn computing_prompts(settings: RouterSettings) -> RouterSettings {
+    RouterSettings { track_prefill_tokens: true, conditional_disaggregation: true, ..settings }
 }
 
 /// What a pool does, and whether its workers hold blocks in lower tiers.

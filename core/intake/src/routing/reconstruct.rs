@@ -42,6 +42,8 @@ pub(super) struct RouterReport {
     pub(super) worker: WorkerIx,
     /// When the router decided, by its clock.
     pub(super) at: Micros,
+    /// When it looked up what workers hold: earlier where the request waited in its queue afterwards.
+    pub(super) looked_up: Micros,
     /// Whether its log gave that time.
     pub(super) is_logged: bool,
     pub(super) isl_tokens: Option<u64>,
@@ -58,6 +60,10 @@ pub(super) struct RouterReport {
     pub(super) is_by_cost: bool,
     /// Whether only the request's trace shows its prompt: then the requests of that time are not known.
     pub(super) is_traced: bool,
+    /// Whether the router counts blocks that it expects as cached.
+    pub(super) predicts: bool,
+    /// Whether the cost contains blocks of a shared cache.
+    pub(super) has_shared_cache: bool,
     /// Whether the prompt's hashes are those of its blocks: decode routers name blocks at random where they do not expect that
     /// blocks are used again.
     pub(super) is_named: bool,
@@ -222,25 +228,25 @@ impl Reconstructor {
         let peers = cluster.workers().indexed().filter(|(_, worker)| is_peer(cluster, worker, like));
         let peers = peers.take(MAX_CANDIDATES).map(|(ix, _)| ix);
         self.workers.extend(peers.filter(|&worker| worker == choice.report.worker || !departed(worker)));
-        if !self.workers.iter().all(|&worker| changes.knows(worker, choice.report.at)) {
+        let looked_up = choice.report.looked_up;
+        let is_known = |worker| changes.knows(worker, choice.report.at) && changes.knows(worker, looked_up);
+        if !self.workers.iter().all(|&worker| is_known(worker)) {
             return Err(NotReconstructed::State);
         }
-        let (from, to) = (choice.report.at.minus_ms(BEFORE_MS), choice.report.at.plus_ms(AFTER_MS));
         let pool = like.pool;
-        self.past.load(cluster, pool, changes, choice.prompt, from.before());
+        let (looked_from, looked_to) = (looked_up.minus_ms(BEFORE_MS), looked_up.plus_ms(AFTER_MS));
+        self.past.load(cluster, pool, changes, choice.prompt, looked_from.before());
         self.tiers.follow(cluster, pool, self.past.prompt());
         let tree = cluster.tree_of(choice.report.worker);
         let rule_of = rule(choice.settings.formula);
-        if !choice.report.is_named
-            && self.past.overlap(tree, rule_of, choice.report.at, &mut self.overlaps) == 0
-        {
+        if !choice.report.is_named && self.past.overlap(tree, rule_of, looked_up, &mut self.overlaps) == 0 {
             return Err(NotReconstructed::Prompt);
         }
         self.is_loaded = true;
         nearest(
             &mut self.tree_times,
-            choice.report.at,
-            self.past.times().filter(|at| (from..=to).contains(at)),
+            looked_up,
+            self.past.times().filter(|at| (looked_from..=looked_to).contains(at)),
         );
         Ok(())
     }
@@ -263,6 +269,9 @@ impl Reconstructor {
             return Err(NotReconstructed::State);
         }
         self.look_back(ground, choice, departed)?;
+        if choice.report.has_shared_cache {
+            return Err(NotReconstructed::SharedCache);
+        }
         match choice.tracked {
             Some(tracked) => tracked.clone_into(&mut self.chain),
             None => choice.prompt.chain(&mut self.chain),
@@ -310,13 +319,18 @@ impl Reconstructor {
                 self.past.overlap(cluster.tree(pool), OverlapRule::Prefix, at, &mut self.overlaps);
             (anywhere, device_of(&self.overlaps, choice.report.worker))
         };
-        let mut at = found.map_or(choice.report.at, |found| found.at);
+        let mut at = found.map_or(choice.report.looked_up, |found| found.at);
         let (mut anywhere, mut ours) = held_at(at);
         let reported = choice.report.overlap_blocks.filter(|_| found.is_none() && logged.is_empty());
-        if let Some(reported) = reported.filter(|&reported| reported != u64::from(ours)) {
+        // What is expected counts beside what is held.
+        let is_other = |ours: u32| {
+            let ours = u64::from(ours);
+            reported.is_some_and(|blocks| if choice.report.predicts { blocks < ours } else { blocks != ours })
+        };
+        if is_other(ours) {
             // Another state around the choice may be the one that the router saw; if none is, what workers held was not what it is
             // taken for here.
-            at = self.tree_times.iter().copied().find(|&at| u64::from(held_at(at).1) == reported)?;
+            at = self.tree_times.iter().copied().find(|&at| !is_other(held_at(at).1))?;
             (anywhere, ours) = held_at(at);
         }
         self.past.load_tiers(cluster, pool, &self.tiers, at);
@@ -469,7 +483,12 @@ impl Reconstructor {
                 }
             }
         }
+        let ours = self.overlaps.get(choice.report.worker.slot().at()).copied().unwrap_or(0);
+        let counts_more = choice.report.overlap_blocks.is_some_and(|reported| reported > u64::from(ours));
         Err(match (is_uncertain, held_so) {
+            // Of the times that were tried the last one stands for all: they are few milliseconds apart.
+            (_, false) if choice.report.predicts && counts_more => NotReconstructed::Predicted,
+            (_, true) if choice.report.predicts => NotReconstructed::Predicted,
             (true, _) => NotReconstructed::State,
             (false, true) => NotReconstructed::Cost,
             (false, false) => NotReconstructed::Overlap,

@@ -151,6 +151,8 @@ pub enum Counter {
     /// Requests that the frontend's routers gave to a worker, in every mode of routing (≥ 1.0). In a disaggregated deployment
     /// a request counts twice: for its prefill and for its decode worker.
     RoutedRequests,
+    /// Requests of which the router knew what a shared cache held (≥ 1.2).
+    SharedCacheLookups,
 }
 
 /// A distribution.
@@ -272,6 +274,36 @@ pub struct QueueFigures {
     pub requests: Option<u64>,
     /// Prompt tokens of those.
     pub prompt_tokens: Option<u64>,
+}
+
+/// A class of policy of a frontend's router queues, by its metrics (≥ 1.5), summed over models. Which class a request is of, no source
+/// reports.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct PolicyClassFigures {
+    /// Its name, at most [`MAX_CLASS_BYTES`].
+    pub class: String,
+    /// For workers of which role; [`Role::Decode`] also where workers do both.
+    pub role: Option<Role>,
+    /// Requests that wait in its queue.
+    pub queued_requests: Option<u64>,
+    /// Prompt tokens of those.
+    pub queued_tokens: Option<u64>,
+    /// Requests that it received since the frontend started (≥ 1.6).
+    pub received: Option<u64>,
+    /// Requests that it refused since then, because a limit or a deadline was passed (≥ 1.6).
+    pub refused: Option<u64>,
+}
+
+/// Longest name of a class of policy.
+pub const MAX_CLASS_BYTES: usize = 64;
+
+/// What a frontend's metrics report of its classes of policy, whenever it changed; replaces what was reported before.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PolicyClasses {
+    /// The frontend, as the operator named it.
+    pub process: String,
+    /// In order of class and role; none: it has no classes but Dynamo's own one.
+    pub classes: Vec<PolicyClassFigures>,
 }
 
 /// What a worker is to a router (≥ 1.7); of several pools of one router the best.

@@ -17,12 +17,15 @@ pub enum SettingsSource {
     PolicyFile,
     /// Nothing reports it: Dynamo's default. Never in a record.
     Default,
+    /// `router_config` of the workers' model cards (from 1.6): workers that advertise settings of their router override the frontend's.
+    ModelCard,
 }
 
 str_names! {
     /// Name in the API.
     SettingsSource {
         PolicyEndpoint => "router_policy", Log => "log", PolicyFile => "policy_file", Default => "default",
+        ModelCard => "model_card",
     }
 }
 
@@ -34,6 +37,7 @@ impl SettingsSource {
             Self::Log => "log",
             Self::PolicyFile => "--policy file",
             Self::Default => "default",
+            Self::ModelCard => "model card",
         }
     }
 }

@@ -48,7 +48,8 @@ macro_rules! subject {
             | Record::Gaps { .. }
             | Record::Rejected { .. }
             | Record::Reuse(_)
-            | Record::Settings(_) => None,
+            | Record::Settings(_)
+            | Record::PolicyClasses(_) => None,
         }
     };
 }

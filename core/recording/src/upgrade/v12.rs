@@ -148,6 +148,7 @@ impl Context {
             findings,
             limit_nodes,
             settings: Vec::new(),
+            policy_classes: Vec::new(),
         })
     }
 
@@ -353,6 +354,7 @@ struct HeadV13 {
     limit_nodes: u32,
     /// Of routers.
     settings: Vec<()>,
+    policy_classes: Vec<()>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -38,8 +38,8 @@ fn head(bytes: &[u8]) -> postcard::Result<Vec<u8>> {
     let latest: VecDeque<EntryV14> = latest.into_iter().map(Entry::next).collect();
     let mut head = postcard::to_extend(&latest, bytes[..before].to_vec())?;
     head.extend_from_slice(after);
-    // No settings of routers: an empty list.
-    head.push(0);
+    // No settings of routers and no classes of policy: empty lists.
+    head.extend([0, 0]);
     Ok(head)
 }
 
@@ -172,6 +172,7 @@ impl Decision {
             mode,
             session: None,
             decided_by: None,
+            prefill_bypassed: None,
         }
     }
 }

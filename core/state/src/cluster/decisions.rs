@@ -128,7 +128,7 @@ impl DecisionEntry {
         } else {
             self.forgotten = false;
         }
-        self.ignores_cache |= has_other_mode(&self.decision);
+        self.ignores_cache = ignores_cache(&self.decision, self.ignores_cache);
         let is_computed_anew =
             !self.forgotten && is_computed(new) && !is_same_computation(&known, &self.decision);
         if is_computed_anew {
@@ -154,6 +154,12 @@ fn is_same_computation(one: &Decision, other: &Decision) -> bool {
     one.completeness == other.completeness
         && one.not_reconstructed == other.not_reconstructed
         && one.candidates == other.candidates
+}
+
+/// Whether what workers hold did not matter, if choices in its pool usually ignore it or do not: a decode worker that computes the
+/// prompt uses its own cache.
+fn ignores_cache(decision: &Decision, usually: bool) -> bool {
+    has_other_mode(decision) || (usually && decision.prefill_bypassed != Some(true))
 }
 
 /// Whether the router chooses by a mode that looks at no cache.
@@ -278,7 +284,7 @@ impl Decisions {
             self.change(at, |decided| decided.replace(new, is_partial));
             self.forgotten_to = self.forgotten_to.min(at);
         } else if self.latest.back().is_none_or(|last| last.decision.id < new.id) {
-            let ignores_cache = pool.1 || has_other_mode(new);
+            let ignores_cache = ignores_cache(new, pool.1);
             self.push(DecisionEntry {
                 seq,
                 at_ms,
@@ -355,7 +361,7 @@ impl Decisions {
         for at in 0..self.latest.len() {
             if self.latest[at].pool == pool && self.latest[at].ignores_cache != ignores {
                 self.change(at, |decided| {
-                    decided.ignores_cache = ignores || has_other_mode(&decided.decision);
+                    decided.ignores_cache = ignores_cache(&decided.decision, ignores);
                 });
             }
         }
@@ -381,7 +387,7 @@ impl Decisions {
             if self.latest[at].decision.worker == worker {
                 self.change_quietly(at, |decided| decided.pool = to.0);
                 self.change(at, |decided| {
-                    decided.ignores_cache = to.1 || has_other_mode(&decided.decision);
+                    decided.ignores_cache = ignores_cache(&decided.decision, to.1);
                 });
             }
         }

@@ -6,13 +6,17 @@ use std::fmt::Write as _;
 use super::DecisionEntry;
 use super::cache_outcome::NoCostGap;
 use radixscope_model::id::WorkerIx;
-use radixscope_model::record::{Candidate, Completeness, DecidedBy};
+use radixscope_model::number_format::duration;
+use radixscope_model::record::{Candidate, Completeness, DecidedBy, RoutingMode};
 use radixscope_router::explain::Short;
 use radixscope_router::{Formula, Terms};
 
 /// What is left of a cost after its known terms counts as rounding up to this share of it: logs print weights with one
 /// decimal.
 const ROUNDING_SHARE: f64 = 0.02;
+
+/// A request that was held back by less was not queued: it was tokenised.
+const LONG_WAIT_US: u64 = 50_000;
 
 /// A candidate's cost in parts, all in blocks.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -85,8 +89,31 @@ impl DecisionEntry {
         parts
     }
 
-    /// Why the chosen worker was chosen, in a sentence.
+    /// Why the chosen worker was chosen, in a sentence, and what was special on the way there.
     pub fn why(&self, name: impl Fn(WorkerIx) -> String) -> String {
+        let mut text = self.why_chosen(name);
+        if self.decision.prefill_bypassed == Some(true) {
+            text += match self.decision.dispatched {
+                Some(false) => {
+                    " The prefill pool was skipped after this look at it: the decode worker computes the prompt."
+                }
+                _ => {
+                    " The prefill pool was skipped (conditional disaggregation, or no prefill worker was there): this worker \
+                     computes the prompt too."
+                }
+            };
+        }
+        if let Some(us) = self.progress.queue_us.filter(|&us| us >= LONG_WAIT_US) {
+            let waited = duration(us as f64 / 1_000.0);
+            let _ = write!(
+                text,
+                " The request had waited {waited} before this choice, which is part of its TTFT."
+            );
+        }
+        text
+    }
+
+    fn why_chosen(&self, name: impl Fn(WorkerIx) -> String) -> String {
         let who = name(self.decision.worker);
         if let Some(by) = self.decision.decided_by.filter(|_| !self.is_by_cost()) {
             return self.why_not_by_cost(by, &who, name);
@@ -136,6 +163,10 @@ impl DecisionEntry {
             ),
             (DecidedBy::Policy, ..) => format!(
                 "{who} was chosen by another worker-selection policy than the cost formula (--router-policy-config)."
+            ),
+            (_, _, Some(RoutingMode::Direct)) => format!(
+                "{who} was named by the request: the frontend runs in direct mode, and whoever is before it chose. Behind an Inference \
+                 Gateway that is its endpoint picker (EPP)."
             ),
             (_, _, Some(mode)) => format!("{who} was chosen by the routing mode {}.", mode.as_str()),
             (_, _, None) => format!("{who} was chosen by another routing mode than KV."),

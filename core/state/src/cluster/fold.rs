@@ -12,8 +12,8 @@ use super::{
 use crate::tree::{HIT_WINDOW, NodeId, StoreOutcome, Tree};
 use radixscope_model::id::{BlockHash, Millis, PoolIx, Seq, WorkerIx};
 use radixscope_model::record::{
-    Block, Completeness, Decision, DepartureCause, Entry, LogSignal, Record, Scrape, SequenceStep,
-    WorkerIdentity,
+    Block, Completeness, Decision, DepartureCause, Entry, LogSignal, PolicyClasses, Record, Scrape,
+    SequenceStep, WorkerIdentity,
 };
 
 /// Resolution of "last touched" in the tree: four bytes then last for thirteen years.
@@ -129,10 +129,20 @@ impl Cluster {
             Record::Finding(finding) => self.head.findings.found(finding),
             Record::Checked(rules) => self.head.findings.checked(rules),
             Record::Settings(reported) => self.head.settings.reported(at, reported),
+            Record::PolicyClasses(reported) => self.fold_policy_classes(reported),
             Record::Worker(identity) => self.fold_introduced(at, identity),
             Record::Left { worker, why } => self.fold_left(at, *worker, *why),
             Record::Rejoined { worker } => self.head.workers.rejoin(*worker, at),
             about_worker => self.fold_worker(at, about_worker),
+        }
+    }
+
+    /// Only of processes whose metrics are known, so that there are no more of them.
+    fn fold_policy_classes(&mut self, reported: &PolicyClasses) {
+        let Head { processes, policy_classes, .. } = &mut self.head;
+        policy_classes.retain(|known| known.process != reported.process);
+        if !reported.classes.is_empty() && processes.iter().any(|process| process.name == reported.process) {
+            policy_classes.push(reported.clone());
         }
     }
 

@@ -47,7 +47,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use radixscope_model::id::{BlockHash, Millis, PoolIx, Seq, Slot, SourceIx, Worker, WorkerIx};
-use radixscope_model::record::{Finding, LogSignal, RuleStatus, Tier, TreeKnowledge};
+use radixscope_model::record::{
+    Finding, LogSignal, PolicyClassFigures, PolicyClasses, RuleStatus, Tier, TreeKnowledge,
+};
 
 use crate::tree::forest::Arrangement;
 use crate::tree::{DEFAULT_LIMIT_NODES, Holdings, NodeId, OwnerSet, Tree};
@@ -107,6 +109,7 @@ struct Head {
     findings: Findings,
     limit_nodes: u32,
     settings: Vec<SettingsState>,
+    policy_classes: Vec<PolicyClasses>,
 }
 
 /// The state of a Dynamo cluster as far as it was received.
@@ -145,6 +148,7 @@ impl Cluster {
                 findings: Findings::default(),
                 limit_nodes,
                 settings: Vec::new(),
+                policy_classes: Vec::new(),
             },
             trees: Vec::new(),
             tiers: BTreeMap::new(),
@@ -327,6 +331,17 @@ impl Cluster {
         }
     }
 
+    /// What frontends' metrics report of the classes of policy of their routers' queues.
+    pub fn policy_classes(&self) -> &[PolicyClasses] {
+        &self.head.policy_classes
+    }
+
+    /// The same of one frontend.
+    pub fn policy_classes_of(&self, process: &str) -> &[PolicyClassFigures] {
+        let known = self.head.policy_classes.iter().find(|of| of.process == process);
+        known.map_or(&[][..], |of| of.classes.as_slice())
+    }
+
     /// What logs reported of the event path.
     pub fn signs(&self) -> &[LogSignalState] {
         &self.head.signs
@@ -388,11 +403,12 @@ impl Cluster {
     /// Digest of the whole state: equal exactly (but for chance) if the state is.
     pub fn digest(&self) -> u64 {
         let Head { seq, now_ms, sources, workers, pools, departed, decisions, .. } = &self.head;
-        let Head { processes, routers, signs, findings, limit_nodes, settings, .. } = &self.head;
+        let Head { processes, routers, signs, findings, limit_nodes, settings, policy_classes, .. } =
+            &self.head;
         let known = (seq, now_ms, sources, workers, departed.digest(), decisions.sums(), decisions.digest());
         let known = (known, pools, self.head.requests.digest());
         let processes: Vec<u64> = processes.iter().map(ProcessState::digest).collect();
-        let small = (known, processes, routers, signs, findings, limit_nodes, settings);
+        let small = (known, processes, routers, signs, findings, limit_nodes, (settings, policy_classes));
         xxhash_rust::xxh3::xxh3_64_with_seed(
             &encoded(&small),
             self.all_trees().fold(0, |all: u64, (_, tree)| all.rotate_left(7) ^ tree.digest()),

@@ -7,7 +7,17 @@ impl Cluster {
     /// Replaces names and ids.
     pub fn redact(&mut self, names: &mut dyn Pseudonyms) {
         let Head {
-            sources, workers, pools, departed, decisions, processes, routers, findings, settings, ..
+            sources,
+            workers,
+            pools,
+            departed,
+            decisions,
+            processes,
+            routers,
+            findings,
+            settings,
+            policy_classes,
+            ..
         } = &mut self.head;
         // Texts may repeat these, so they come first.
         for source in sources {
@@ -27,6 +37,7 @@ impl Cluster {
         processes.iter_mut().for_each(|process| process.redact(names));
         routers.iter_mut().for_each(|router| router.id = names.number(router.id));
         settings.iter_mut().for_each(|state| state.redact(names));
+        policy_classes.iter_mut().for_each(|of| redact::policy_classes(of, names));
         decisions.redact(names);
         findings.redact(names);
     }

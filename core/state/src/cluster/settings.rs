@@ -1,7 +1,7 @@
 //! What routers run with: every source's own report with its changes, and the one place that decides between them. Settings are
 //! known for a time, not for good: from Dynamo 1.7 on they change while a router runs.
 //!
-//! A number counts from the first source that reports it, in the order of [`SettingsSource`]. Where several settings may have
+//! A number counts from the first source that reports it, in the order of [`SOURCES`]. Where several settings may have
 //! applied, because routers of a pool differ or because a change lies between two reports, all of them are given; who knows more
 //! of a decision can tell which.
 
@@ -21,8 +21,12 @@ pub const MAX_SETTINGS_CHANGES: usize = 16;
 /// Most settings that are given as possible at a time.
 const MAX_POSSIBLE: usize = 4;
 /// The sources that are reported, the most exact first.
-const SOURCES: [SettingsSource; 3] =
-    [SettingsSource::PolicyEndpoint, SettingsSource::Log, SettingsSource::PolicyFile];
+const SOURCES: [SettingsSource; 4] = [
+    SettingsSource::PolicyEndpoint,
+    SettingsSource::ModelCard,
+    SettingsSource::Log,
+    SettingsSource::PolicyFile,
+];
 
 /// What one source reports of one router.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -2,6 +2,7 @@
 //! between. Each part has its source; what no source reports is unknown and never worked out of a guess. Pure.
 
 use super::{DecisionEntry, RequestParts};
+use radixscope_model::record::DecisionSource;
 
 /// The source of the times when a request was decided, prefilled and freed.
 const NO_MESSAGES: &str = "replica sync has it (--router-replica-sync), or request traces";
@@ -41,13 +42,18 @@ impl DecisionEntry {
         let decided = prefill.decided_ms().0 as f64;
         let first_token = decode.progress.first_token_ms.map(|at| at.0 as f64);
         let before = measured.zip(first_token).map(|(ttft, at)| ttft - (at - decided));
+        let is_traced = [prefill, decode].iter().any(|of| of.is_from(DecisionSource::RequestTrace));
+        let queued_by = match is_traced {
+            true => "request trace: prefill_wait_time_ms",
+            false => "frontend's log: from 'request received' to the choice",
+        };
         let queue = TtftPart::first_known(
             "Queue",
             [
-                (queued, "request trace: prefill_wait_time_ms"),
+                (queued, queued_by),
                 (before, "TTFT as the frontend measured it, less the time from decision to first token"),
             ],
-            "request traces have it (DYN_REQUEST_TRACE=1, Dynamo 1.4 and later)",
+            "request traces have it (DYN_REQUEST_TRACE=1, Dynamo 1.4 and later), or the frontend's log (1.5 and later)",
         );
         if parts.is_none() {
             let since = first_token.map(|at| at - decided);

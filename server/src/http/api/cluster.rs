@@ -10,7 +10,8 @@ use radixscope_export::Totals;
 use radixscope_insight::whatif;
 use radixscope_model::id::{Decimal, Millis, PoolIx, Seq, Worker, WorkerIx};
 use radixscope_model::record::{
-    BlockResidency, LinkState, ModelFigures, ProcessRole, RankFigures, Role, RoleEvidence, SourceKind, Tier,
+    BlockResidency, LinkState, ModelFigures, PolicyClasses, ProcessRole, RankFigures, Role, RoleEvidence,
+    SourceKind, Tier,
 };
 use radixscope_replay::Retention;
 use radixscope_router::RouterSettings;
@@ -43,6 +44,8 @@ pub(super) struct ClusterResponse {
     routers: Vec<RouterRow>,
     /// What sources report of routers' settings.
     router_settings: Vec<SettingsRow>,
+    /// Classes of policy of routers' queues, by frontends' metrics.
+    policy_classes: Vec<PolicyClassRow>,
     /// Totals of all decisions received, including those from logs.
     decisions: Totals,
     tree: TreeRow,
@@ -52,6 +55,35 @@ pub(super) struct ClusterResponse {
     recording: Option<RecordingStatus>,
     /// Requests that were not sent, and responses that were not read, because the target or origin is not Dynamo's.
     refused: Vec<RefusedCount>,
+}
+
+/// A class of policy of a frontend's router queues. `null`: not reported.
+#[derive(Serialize)]
+struct PolicyClassRow {
+    /// The frontend.
+    process: String,
+    class: String,
+    /// For workers of which role; `decode` also where workers do both.
+    role: Option<Role>,
+    queued_requests: Option<u64>,
+    queued_tokens: Option<u64>,
+    /// Requests since the frontend started.
+    received: Option<u64>,
+    refused: Option<u64>,
+}
+
+impl PolicyClassRow {
+    fn all_of(of: &PolicyClasses) -> impl Iterator<Item = Self> + '_ {
+        of.classes.iter().map(|class| Self {
+            process: of.process.clone(),
+            class: class.class.clone(),
+            role: class.role,
+            queued_requests: class.queued_requests,
+            queued_tokens: class.queued_tokens,
+            received: class.received,
+            refused: class.refused,
+        })
+    }
 }
 
 #[derive(Serialize)]
@@ -278,6 +310,7 @@ fn of(view: &mut View<'_>, refused: Vec<RefusedCount>) -> ClusterResponse {
         processes: cluster.processes().iter().map(process).collect(),
         routers: cluster.routers().iter().map(|one| router(cluster, one)).collect(),
         router_settings: cluster.settings().iter().map(SettingsRow::of).collect(),
+        policy_classes: cluster.policy_classes().iter().flat_map(PolicyClassRow::all_of).collect(),
         decisions: cluster.decisions().totals().into(),
         history: view.history(),
         recording: view.recording(),

@@ -67,8 +67,28 @@ fn rates(process: &ProcessState) -> Option<u64> {
     process.session(HistogramKind::HitRate).map(|rates| rates.count())
 }
 
+/// Every request names its worker: whoever named it has routed.
+fn routed_before(requests: u64) -> Finding {
+    Finding::new(
+        Severity::Info,
+        "Requests are routed before the frontend, which runs in direct mode",
+        "Each request names its worker. Behind an Inference Gateway the endpoint picker (EPP) routes: costs, cached blocks and queues of \
+         its choices are in its log and its metrics (port 9090, dynamo_epp_*), not in this frontend's.",
+    )
+    .evidence(
+        format!("Decisions by direct, by the frontend's log, of the last {LATEST}"),
+        requests,
+        "requests",
+    )
+    .fixes("not_kv_routing/direct")
+    .panel(PanelRef::Decisions)
+}
+
 fn found(view: &View<'_>, modes: &BTreeMap<RoutingMode, u64>, frontends: &[&ProcessState]) -> Finding {
     let names: Vec<&str> = modes.keys().map(|mode| mode.as_str()).collect();
+    if !modes.is_empty() && modes.keys().all(|mode| *mode == RoutingMode::Direct) {
+        return routed_before(modes.values().sum());
+    }
     let title = match names.is_empty() {
         true => "Requests are not routed by KV cache; the mode is unknown".to_owned(),
         false => format!("Requests are not routed by KV cache but by {}", names.join(", ")),
@@ -79,8 +99,16 @@ fn found(view: &View<'_>, modes: &BTreeMap<RoutingMode, u64>, frontends: &[&Proc
     let mut found = Finding::new(
         severity,
         title,
-        "The frontend chooses workers without regard to cached blocks, so cache hits are by chance. KV events that \
-         workers publish are not used.",
+        match names.is_empty() {
+            false => {
+                "The frontend chooses workers without regard to cached blocks, so cache hits are by chance. KV events that \
+                 workers publish are not used."
+            }
+            true => {
+                "The frontend looks at no cached blocks, so cache hits are by chance. Behind an Inference Gateway its endpoint picker \
+                 (EPP) routes instead, and the frontend's log names the mode direct."
+            }
+        },
     );
     for (mode, count) in modes {
         let label = format!("Decisions by {}, by the frontend's log, of the last {LATEST}", mode.as_str());

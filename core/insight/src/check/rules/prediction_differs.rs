@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use crate::check::missing;
-use radixscope_model::record::{Counter, HistogramKind, ProcessRole};
+use radixscope_model::record::{Counter, HistogramKind, LogSignal, ProcessRole};
 use radixscope_state::cluster::{ProcessState, SCRAPE_WINDOW_MS};
 
 /// Requests that a comparison needs, on either side.
@@ -79,6 +79,7 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
              events were lost, or have hashes that the router cannot match.",
         )
     };
+    let predicts = view.cluster.sign(|sign| matches!(sign, LogSignal::PredictsOnRoute { .. })).is_some();
     let window = format!("the {} s of the last scrapes", interval.seconds());
     Finding::new(Severity::Warning, title, explanation)
         .evidence(
@@ -94,6 +95,11 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
         .evidence(
             "Found ÷ predicted",
             if ratio.is_finite() { format!("{ratio:.2}") } else { "nothing was predicted".to_owned() },
+            "",
+        )
+        .evidence_if(
+            "The router counts blocks that it expects (--router-predicted-ttl-secs), by its log: until they are stored, engines find fewer",
+            (predicts && ratio < 1.0).then_some("yes"),
             "",
         )
         .fixes("prediction_differs")

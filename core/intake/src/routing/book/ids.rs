@@ -1,8 +1,9 @@
 //! Requests by their ids: the router's, and those of the HTTP spans around them. Lines with both make them one.
 
 use super::bounds::MAX_REQUESTS;
-use super::{JoinedRequest, RequestBook, RequestIx, Session};
+use super::{JoinedRequest, RequestBook, RequestIx, RequestWay, Session};
 use radixscope_model::id::{DecisionId, Millis};
+use radixscope_model::micros::Micros;
 
 /// Pools that one request is routed in: prefill and decode, with one to spare; and ids of HTTP spans of it.
 pub(super) const MAX_PARTS: usize = 3;
@@ -22,6 +23,11 @@ impl RequestBook {
     /// The router's id of the request in an HTTP span.
     pub(in crate::routing) fn request_in(&self, http_id: &str) -> Option<&str> {
         self.requests.get(self.by_http.get(http_id)?)?.request_id.as_deref()
+    }
+
+    /// When the frontend received a request, by its log.
+    pub(in crate::routing) fn arrival_of(&self, request_id: &str) -> Option<Micros> {
+        self.requests.get(self.by_request.get(request_id)?)?.way.arrived
     }
 
     /// Both ids are of one request.
@@ -75,6 +81,7 @@ impl RequestBook {
             parts: Vec::new(),
             completed: None,
             session: None,
+            way: RequestWay::default(),
             steps: Vec::new(),
             received_ms,
             due: None,
@@ -149,6 +156,7 @@ impl RequestBook {
             if let Some(session) = removed.session {
                 Session::join(&mut request.session, session);
             }
+            request.way.add(removed.way);
             request.steps.append(&mut removed.steps);
         }
         for part in removed.parts {

@@ -104,6 +104,37 @@ impl RequestBook {
         id
     }
 
+    /// A line of a choice for a worker of this role was written. A router that may skip the prefill pool looks at a decode worker and
+    /// perhaps at a prefill worker before it chooses, and its log's lines of that are those of choices: a decode worker comes before any
+    /// prefill worker. What was only looked at gives way to the choice that follows. Gives whether the line may be that of a look alone.
+    pub(in crate::routing) fn pass_look(&mut self, key: &CorrelationKey<'_>) -> bool {
+        let Some(role) = key.role.filter(|_| key.source == DecisionSource::Log) else { return false };
+        let found = self.find_request(key.request_id, key.http_id);
+        let Some(request) = found.and_then(|ix| self.requests.get_mut(&ix)) else {
+            return role == Role::Decode;
+        };
+        let logged = |part: &RequestPart, of: Role| {
+            let is_before = part.slots.choice.is_some_and(|choice| choice.time.at <= key.time.at);
+            is_before && part.role == Some(of) && part.slots.routed.is_none()
+        };
+        let has_prefill = request.parts.iter().any(|part| logged(part, Role::Prefill));
+        let mut looked_at = None;
+        if role == Role::Prefill && !has_prefill {
+            looked_at = Some(Role::Decode);
+            request.way.is_previewed |= request.parts.iter().any(|part| logged(part, Role::Decode));
+        } else if request.way.is_previewed {
+            looked_at = Some(role);
+        }
+        let may_be_look = request.way.is_previewed || (role == Role::Decode && !has_prefill);
+        let Some(looked_at) = looked_at else { return may_be_look };
+        for part in request.parts.iter_mut().filter(|part| logged(part, looked_at)) {
+            part.slots.take_choice(DecisionSource::Log);
+            part.marks.retain(|mark| mark.source != DecisionSource::Log);
+            self.changed.insert(part.id);
+        }
+        may_be_look
+    }
+
     /// Where reports of a part name several workers, it is of the one that was chosen first, by the reports' own times. A trace
     /// names the one that responded.
     fn update_worker(&mut self, id: DecisionId) {

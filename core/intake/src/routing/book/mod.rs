@@ -42,6 +42,8 @@ mod slots;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod way_tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -57,7 +59,7 @@ pub(super) use join::CorrelationKey;
 pub(super) use length::{Length, credit};
 pub(super) use nearest::FOLLOWS_MS;
 use part::JoinedRequest;
-pub(super) use part::RequestPart;
+pub(super) use part::{RequestPart, RequestWay};
 pub(super) use resolve::{PartContext, SessionContext, contradiction, decided_ms, progress, resolve};
 pub(super) use slots::{
     Candidates, ChosenBy, Completed, Computed, Dispatched, FoundBinding, HeldBlocks, HitRate, LoggedChoice,
@@ -177,6 +179,25 @@ impl RequestBook {
     /// The session of the request of a part.
     pub(super) fn session_of(&self, id: DecisionId) -> Option<&Session> {
         self.requests.get(self.parts.get(&id)?)?.session.as_ref()
+    }
+
+    /// What a line says of the way of a request. Its parts may have another decision now.
+    pub(super) fn add_way(
+        &mut self,
+        (request_id, http_id): (Option<&str>, Option<&str>),
+        way: RequestWay,
+        received_ms: Millis,
+    ) {
+        let ix = self.request(request_id, http_id, received_ms);
+        let Some(request) = self.requests.get_mut(&ix) else { return };
+        request.way.add(way);
+        self.changed.extend(request.parts.iter().map(|part| part.id));
+    }
+
+    /// The way of the request of a part.
+    pub(super) fn way_of(&self, id: DecisionId) -> RequestWay {
+        let request = self.parts.get(&id).and_then(|ix| self.requests.get(ix));
+        request.map_or_else(RequestWay::default, |request| request.way)
     }
 
     /// A part.

@@ -41,6 +41,11 @@ impl RequestPart {
         self.source
     }
 
+    /// What its worker does, by a report: `decode` also of a worker that does both.
+    pub(in crate::routing) fn role(&self) -> Option<Role> {
+        self.role
+    }
+
     /// When the prompt was received.
     pub(in crate::routing) fn prompt_ms(&self) -> Millis {
         self.prompt_ms
@@ -68,6 +73,29 @@ impl RequestPart {
     }
 }
 
+/// The way of a request to its workers, by lines of the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(in crate::routing) struct RequestWay {
+    /// When the frontend received it.
+    pub(in crate::routing) arrived: Option<Micros>,
+    /// The router skipped the prefill pool.
+    pub(in crate::routing) is_bypassed: bool,
+    /// The router looked up what workers hold once more, when the request had waited.
+    pub(in crate::routing) is_refreshed: bool,
+    /// The router looked at both pools before it chose ([`RequestBook::pass_look`](super::RequestBook::pass_look)).
+    pub(in crate::routing) is_previewed: bool,
+}
+
+impl RequestWay {
+    /// Adds what other lines say.
+    pub(super) fn add(&mut self, more: Self) {
+        self.arrived = self.arrived.or(more.arrived);
+        self.is_bypassed |= more.is_bypassed;
+        self.is_refreshed |= more.is_refreshed;
+        self.is_previewed |= more.is_previewed;
+    }
+}
+
 /// A request with its parts, in the order in which they were received.
 pub(super) struct JoinedRequest {
     pub(super) request_id: Option<Box<str>>,
@@ -76,6 +104,8 @@ pub(super) struct JoinedRequest {
     pub(super) completed: Option<Completed>,
     /// The session that it is of.
     pub(super) session: Option<Session>,
+    /// What lines about the whole request say of its way.
+    pub(super) way: RequestWay,
     /// Steps in pools in which no choice is known.
     pub(super) steps: Vec<(PoolIx, Steps)>,
     pub(super) received_ms: Millis,

@@ -10,6 +10,7 @@
 //! - What a restored state knew stands.
 
 use super::length::{Length, on_device};
+use super::part::RequestWay;
 use super::slots::{Candidates, ChosenBy, Completed, Computed, FoundBinding, Sequence, Session, Slots};
 use crate::routing::sessions::Binding;
 use radixscope_model::id::{DecisionId, Millis, WorkerIx};
@@ -36,12 +37,21 @@ pub(in crate::routing) struct PartContext<'a> {
     pub(in crate::routing) is_responding: bool,
     /// By the worker's sources of it.
     pub(in crate::routing) block_size_tokens: Option<u32>,
-    /// A choice among decode workers: what they hold does not matter.
+    /// What lines about the whole request say of its way.
+    pub(in crate::routing) way: RequestWay,
+    /// A choice among decode workers.
+    pub(in crate::routing) is_decode: bool,
+    /// The router skipped the prefill pool.
+    pub(in crate::routing) is_bypassed: bool,
+    /// A choice among decode workers that do not compute the prompt: what they hold does not matter.
     pub(in crate::routing) ignores_cache: bool,
     /// Whether workers of the pool hold blocks below device memory.
     pub(in crate::routing) has_tiers: bool,
     /// What the router ran with when it decided, as far as that is known.
     pub(in crate::routing) settings: RouterSettings,
+    /// Whether a router counts blocks as cached that it expects, and whether one counts those of a shared cache.
+    pub(in crate::routing) predicts: bool,
+    pub(in crate::routing) has_shared_cache: bool,
     /// Candidates that only the state still has.
     pub(in crate::routing) in_state: &'a [Candidate],
     /// The session of the request.
@@ -77,11 +87,35 @@ impl SessionContext<'_> {
 }
 
 impl<'a> PartContext<'a> {
+    /// When the router looked up what workers hold, where reports show that it was not at the time of the choice: a request that waits
+    /// in its queue is weighed with what was looked up before, unless that was done anew.
+    pub(in crate::routing) fn looked_up(&self, slots: &Slots) -> Option<Micros> {
+        if self.way.is_refreshed {
+            return None;
+        }
+        let by_input = || Some(slots.input?.time).filter(|time| !time.is_received).map(|time| time.at);
+        // Between arrival and the look-up the prompt is tokenised, which takes some milliseconds.
+        let waited = || queued_us(slots, self).filter(|&us| us > SHORT_WAIT_US);
+        let arrived = || self.way.arrived.or_else(|| slots.trace?.received_ms.map(Micros::of));
+        by_input().or_else(|| waited().and_then(|_| arrived()))
+    }
+
     /// The message about the other part, if it contains what that of this one does not: one of them names the prompt's blocks.
     pub(super) fn counterpart(&self) -> Option<(&'a Sequence, &'a Slots)> {
         let (_, slots) = self.other?;
         Some((slots.sequence.as_ref()?, slots))
     }
+}
+
+/// Requests that were weighed within this time after their arrival did not wait for a worker.
+const SHORT_WAIT_US: u64 = 50_000;
+
+/// From the request's arrival to the choice of its first worker, in microseconds: the trace measures it, the log's lines give it.
+fn queued_us(slots: &Slots, context: &PartContext<'_>) -> Option<u64> {
+    let is_first = !context.is_decode || context.is_bypassed;
+    let chosen = slots.choice.map(|choice| choice.time).filter(|time| !time.is_received && is_first);
+    let by_lines = || chosen?.at.0.checked_sub(context.way.arrived?.0);
+    slots.trace.and_then(|trace| trace.progress.queue_us).or_else(by_lines)
 }
 
 /// The decision by all that was reported.
@@ -103,8 +137,17 @@ pub(in crate::routing) fn resolve(slots: &Slots, context: &PartContext<'_>) -> D
     decision.session = context.session.map(|of| of.session.name.as_ref().to_owned());
     decision.mode = slots.other_mode.map(|of| of.mode);
     let given = slots.dispatched.is_some() || slots.routed.is_some();
-    decision.dispatched =
-        if given { Some(true) } else { context.completed.and_then(Completed::is_dispatched) };
+    decision.dispatched = match context.is_bypassed && !context.is_decode {
+        // The prefill worker was only looked at.
+        true => Some(false),
+        false if given => Some(true),
+        false => context.completed.and_then(Completed::is_dispatched),
+    };
+    decision.prefill_bypassed = match (context.is_bypassed, context.is_decode) {
+        (true, _) => Some(true),
+        (false, true) => context.other.map(|_| false),
+        (false, false) => None,
+    };
     prompt(&mut decision, slots, context);
     costs(&mut decision, slots, context);
     decided_by(&mut decision, slots, context);
@@ -132,7 +175,7 @@ pub(in crate::routing) fn progress(slots: &Slots, context: &PartContext<'_>) -> 
             .or(trace.ended_ms),
         outcome: restored.outcome.or(routed.map(|of| of.outcome)).or(completed.outcome).or(trace.outcome),
         ttft_us: restored.ttft_us.or(completed.ttft_us).or(trace.ttft_us),
-        queue_us: restored.queue_us.or(trace.queue_us),
+        queue_us: restored.queue_us.or(queued_us(slots, context)),
         prefill_us: restored.prefill_us.or(trace.prefill_us),
         itl_us: restored.itl_us.or(completed.itl_us).or(trace.itl_us),
         output_tokens: restored.output_tokens.or(completed.output_tokens).or(trace.output_tokens),
@@ -243,7 +286,11 @@ fn decided_by(decision: &mut Decision, slots: &Slots, context: &PartContext<'_>)
     let has_no_session = || slots.trace.filter(|_| context.session.is_none()).map(|_| false);
     let bound = context.session.and_then(|of| of.was_bound(decision.worker, decision.decided_ms));
     let bound = bound.or_else(has_no_session);
-    let chosen_by = slots.choice.map(|choice| choice.chosen_by);
+    let chosen_by = slots.choice.map(|choice| match choice.chosen_by {
+        // By the router itself, to the worker that it had looked at before: by cost, unless a session says otherwise.
+        ChosenBy::Pinned if context.is_bypassed => ChosenBy::Weighing,
+        chosen_by => chosen_by,
+    });
     if bound == Some(true) && context.session.is_some_and(|of| of.session.found.is_none()) {
         decision.sources.insert(DecisionSource::SessionAffinity);
     }
@@ -296,6 +343,7 @@ fn restore(decision: &mut Decision, known: &Decision, in_state: &[Candidate]) {
     decision.tied |= since.tied;
     decision.session = known.session.clone().or(since.session);
     decision.decided_by = known.decided_by.or(since.decided_by);
+    decision.prefill_bypassed = known.prefill_bypassed.or(since.prefill_bypassed);
     if known.candidates.is_empty() && known.completeness != Completeness::ChosenOnly {
         decision.candidates = in_state.to_vec();
     }

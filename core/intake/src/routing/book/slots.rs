@@ -119,6 +119,8 @@ pub(in crate::routing) struct Sequence {
     pub(in crate::routing) overlap_blocks: Option<u64>,
     /// Tokens that the worker has to prefill (≥ 1.1).
     pub(in crate::routing) prefill_tokens: Option<u64>,
+    /// Whether the router counts the prompt as load of this worker until its first token (≥ 1.1).
+    pub(in crate::routing) tracks_prefill: Option<bool>,
     /// Prompt tokens that waited on the worker before, by the messages.
     pub(in crate::routing) waiting_tokens: u64,
     /// Blocks of the prompt that the worker held by our trees at that time: on its device, and beyond those below it.
@@ -231,6 +233,8 @@ impl Candidates {
 pub(in crate::routing) struct LoggedInput {
     pub(in crate::routing) isl_tokens: u64,
     pub(in crate::routing) block_size_tokens: u32,
+    /// When it was looked up.
+    pub(in crate::routing) time: ReportTime,
 }
 
 /// The worker was given the request.
@@ -266,6 +270,8 @@ pub(in crate::routing) struct Trace {
     pub(in crate::routing) block_size_tokens: Option<u32>,
     pub(in crate::routing) overlap_blocks: Option<u64>,
     pub(in crate::routing) progress: Progress,
+    /// It names a decode worker and no prefill worker; one that does both is named as both.
+    pub(in crate::routing) is_without_prefill: bool,
 }
 
 impl Trace {

@@ -12,9 +12,9 @@ use radixscope_model::record::{
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::MAX_CANDIDATES;
 
-const NOW: Millis = Millis(0);
+pub(super) const NOW: Millis = Millis(0);
 
-fn key(source: DecisionSource, at_ms: u64) -> CorrelationKey<'static> {
+pub(super) fn key(source: DecisionSource, at_ms: u64) -> CorrelationKey<'static> {
     CorrelationKey {
         source,
         time: ReportTime { at: Micros::of(Millis(at_ms)), is_received: false },
@@ -61,6 +61,7 @@ fn sequence(at_ms: u64) -> Sequence {
         isl_tokens: None,
         overlap_blocks: None,
         prefill_tokens: None,
+        tracks_prefill: None,
         waiting_tokens: 0,
         held: HeldBlocks::default(),
     }
@@ -371,9 +372,14 @@ fn context(completed: Option<&Completed>) -> PartContext<'_> {
         completed,
         is_responding: true,
         block_size_tokens: Some(16),
+        way: RequestWay::default(),
+        is_decode: false,
+        is_bypassed: false,
         ignores_cache: false,
         has_tiers: false,
         settings: RouterSettings::new(Formula::E),
+        predicts: false,
+        has_shared_cache: false,
         in_state: &[],
         session: None,
         may_be_bound: false,
@@ -397,7 +403,7 @@ fn candidate(overlap_blocks: u32, cost: f64) -> Candidate {
     }
 }
 
-fn choice(logit: f64, cached_blocks: Option<u64>) -> Option<LoggedChoice> {
+pub(super) fn choice(logit: f64, cached_blocks: Option<u64>) -> Option<LoggedChoice> {
     let (logit, chosen_by) = (Some(logit), ChosenBy::Weighing);
     Some(LoggedChoice { time: time(100), logit, chosen_by, cached_blocks, lower: None })
 }
@@ -443,6 +449,7 @@ fn trace(isl_tokens: u64, overlap_blocks: u64) -> Option<Trace> {
         block_size_tokens: Some(16),
         overlap_blocks: Some(overlap_blocks),
         progress: Progress { ttft_us: Some(93_568), cached_tokens: Some(112), ..Progress::default() },
+        is_without_prefill: false,
     })
 }
 
@@ -453,7 +460,7 @@ type LengthCase<'a> = (&'static str, Slots, Option<&'a Completed>, [Option<u64>;
 fn of_several_reports_the_nearest_to_the_choice_counts() {
     let done = completed(Some(8));
     let all = Slots::default;
-    let input = LoggedInput { isl_tokens: 121, block_size_tokens: 16 };
+    let input = LoggedInput { isl_tokens: 121, block_size_tokens: 16, time: time(99) };
     // Reports, and by them: when it was decided, length in tokens and blocks, overlap.
     let rows: Vec<LengthCase<'_>> = vec![
         ("nothing", all(), None, [None; 4]),

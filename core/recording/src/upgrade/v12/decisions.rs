@@ -80,6 +80,7 @@ impl Decision {
             mode,
             session: None,
             decided_by: None,
+            prefill_bypassed: None,
         }
     }
 

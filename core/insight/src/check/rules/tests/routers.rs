@@ -59,6 +59,19 @@ pub(super) fn by_turns() -> Stage {
     stage
 }
 
+/// A frontend behind an endpoint picker: every request names its worker.
+pub(super) fn direct() -> Stage {
+    let mut stage = Stage::new();
+    let workers = [stage.worker(7), stage.worker(8)];
+    for n in 0..40 {
+        let worker = workers[n as usize % 2];
+        stage.store(worker, None, [1, 2, 3].into_iter().chain(n * 100..n * 100 + 5));
+        stage.choose_by(RoutingMode::Direct, worker);
+        stage.pass(1);
+    }
+    stage
+}
+
 /// The same by its metrics alone.
 pub(super) fn not_by_kv() -> Stage {
     let mut stage = Stage::new();
@@ -192,6 +205,24 @@ fn a_frontend_that_routes_by_turns_is_found_by_its_log_or_its_metrics() {
         (Severity::Info, "15"),
         "as last renewed"
     );
+}
+
+#[test]
+fn a_frontend_in_direct_mode_is_no_fault_and_who_routes_is_named() {
+    let stage = direct();
+    assert!(stage.grave().is_empty(), "{:?}", stage.grave());
+    let finding = stage.found("not_kv_routing");
+    assert_eq!(finding.severity, Severity::Info);
+    assert!(
+        finding.title.contains("before the frontend") && !finding.title.contains("not routed"),
+        "{}",
+        finding.title
+    );
+    assert!(
+        finding.explanation.contains("endpoint picker (EPP)") && finding.explanation.contains("dynamo_epp_*")
+    );
+    assert!(finding.fix.iter().all(|fix| fix.value != "kv"), "{:?}", finding.fix);
+    assert!(finding.fix.iter().any(|fix| fix.value.contains("9090")), "{:?}", finding.fix);
 }
 
 #[test]

@@ -25,6 +25,7 @@ fn stages() -> Vec<(&'static str, Stage)> {
         ("approximate_mode", routers::guesses_of_1_6()),
         ("not_kv_routing", routers::by_turns()),
         ("not_kv_routing", routers::not_by_kv()),
+        ("not_kv_routing", routers::direct()),
         ("models_share_a_pool", workers::two_models()),
         ("zero_overlap", routers::nothing_shared()),
         ("zero_overlap", block_size::router(130)),
