@@ -14,18 +14,21 @@ async fn steps_and_losses_are_the_apis_and_lead_to_a_decision() {
     let server = Radixscope::start(["demo", "--warm-up", "120", "--speed", "0.000001"]).await;
     server.until_source_is("live").await;
     with_page(async |page| {
-        let reuse = server.json("/api/v1/reuse").await;
         page.open(&server.url("/?view=reuse&from=now-1h&to=now")).await;
-        let steps = reuse["steps"].as_array().expect("steps");
-        for step in steps.iter().filter(|step| step["step"] != "reused") {
-            let tokens = count(step["tokens"].as_u64().expect("tokens"));
-            let name = format!("reuse-step-{}", step["step"].as_str().expect("a name"));
-            page.until(&name, async |page| {
-                let text = page.text(&name).await.unwrap_or_default();
-                wait::expect(text.contains(&tokens), || format!("{tokens} in {text}"))
+        // What the last decisions reused is computed a little after them.
+        let reuse = page
+            .until("the steps of the page are the API's", async |page| {
+                let reuse = server.json("/api/v1/reuse").await;
+                let steps = reuse["steps"].as_array().expect("steps");
+                for step in steps.iter().filter(|step| step["step"] != "reused") {
+                    let tokens = count(step["tokens"].as_u64().expect("tokens"));
+                    let name = format!("reuse-step-{}", step["step"].as_str().expect("a name"));
+                    let text = page.text(&name).await.unwrap_or_default();
+                    wait::expect(text.contains(&tokens), || format!("{tokens} in {text}"))?;
+                }
+                Ok(reuse)
             })
             .await;
-        }
         let losses = reuse["losses"].as_array().expect("losses");
         assert!(losses.len() > 1, "{losses:?}");
         for loss in losses {

@@ -23,12 +23,12 @@ pub fn sentence(
         }
         Err(_) => return None,
     };
-    let said = Said { cluster, decided, blocks: decided.reuse?, name: &name };
+    let text = CauseText { cluster, decided, blocks: decided.reuse?, name: &name };
     let parts: Vec<String> = reuse
         .losses
         .iter()
         .filter(|(cause, _)| *cause != LossCause::BelowBlock)
-        .map(|(cause, tokens)| said.part(*cause, &plural(*tokens, "token", "tokens")))
+        .map(|(cause, tokens)| text.part(*cause, &plural(*tokens, "token", "tokens")))
         .collect();
     Some(match parts.as_slice() {
         [] => "All full blocks of the prompt were cached on the chosen worker.".to_owned(),
@@ -81,14 +81,14 @@ pub(crate) fn request_name(cluster: &Cluster, id: DecisionId) -> String {
     }
 }
 
-struct Said<'a, N> {
+struct CauseText<'a, N> {
     cluster: &'a Cluster,
     decided: &'a DecisionEntry,
     blocks: Reuse,
     name: &'a N,
 }
 
-impl<N: Fn(WorkerIx) -> String> Said<'_, N> {
+impl<N: Fn(WorkerIx) -> String> CauseText<'_, N> {
     fn part(&self, cause: LossCause, tokens: &str) -> String {
         let (gone, holder) = (self.blocks.gone, self.blocks.holder);
         match (cause, gone, holder) {

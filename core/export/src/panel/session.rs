@@ -76,7 +76,7 @@ pub fn turns(cluster: &Cluster, session: &str, name: impl Fn(WorkerIx) -> String
             worker,
             moved_from,
             lost,
-            cached: decided.overlap_share(),
+            cached: reuse.as_ref().and_then(PromptReuse::cached_share).or(decided.overlap_share()),
             ttft_ms,
             is_slowest: slowest.is_some_and(|(_, slowest)| slowest == id),
             sentence: sentence(cluster, decided, (moved_from, lost), &name),

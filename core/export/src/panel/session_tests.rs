@@ -97,7 +97,7 @@ fn each_request_of_a_session_says_where_it_ran_and_what_moving_cost() {
         turns.iter().map(|turn| (turn.number, turn.id.0, turn.worker.0, turn.moved_from)).collect();
     assert_eq!(all, [(1, 1, 0, None), (2, 3, 0, None), (3, 4, 1, Some(WorkerIx(0))), (4, 5, 1, None)]);
     assert_eq!(turns[2].lost, Some((112, LossCause::Load)));
-    assert_eq!(turns[2].figures(), "cached: unknown, TTFT 200 ms");
+    assert_eq!(turns[2].figures(), "20 % cached, TTFT 200 ms");
     assert_eq!(turns.iter().map(|turn| turn.is_slowest).collect::<Vec<_>>(), [false, false, true, false]);
     assert!(
         turns[2].sentence.starts_with(

@@ -131,20 +131,17 @@ impl PromptReuse {
         self.losses.iter().copied().max_by_key(|&(cause, tokens)| (tokens, std::cmp::Reverse(cause)))
     }
 
+    /// Share of the prompt that the chosen worker held, 0 … 1; `None`: an empty prompt.
+    pub fn cached_share(&self) -> Option<f64> {
+        let [prompt, .., chosen] = self.steps;
+        (prompt > 0).then(|| chosen as f64 / prompt as f64)
+    }
+
     /// Tokens that were computed though their blocks had been seen before, and the cause of most of them, if any were.
     pub fn avoidable(&self) -> Option<(u64, LossCause)> {
         let lost = || self.losses.iter().copied().filter(|(cause, _)| cause.is_avoidable());
         let (cause, _) = lost().max_by_key(|&(cause, tokens)| (tokens, std::cmp::Reverse(cause)))?;
         Some((lost().map(|(_, tokens)| tokens).sum(), cause))
-    }
-
-    /// Tokens that could have been reused at best: those of the prompt but for the part of its last block.
-    pub fn lost_tokens(&self) -> u64 {
-        self.losses
-            .iter()
-            .filter(|(cause, _)| *cause != LossCause::BelowBlock)
-            .map(|(_, tokens)| tokens)
-            .sum()
     }
 }
 

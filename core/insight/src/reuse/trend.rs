@@ -39,18 +39,19 @@ impl Trend {
 
     /// When a part begins.
     pub fn begin(&self, part: usize) -> Millis {
-        let length_ms = self.span.until.since(self.span.from);
-        Millis(self.span.from.0 + length_ms * part as u64 / self.parts.len().max(1) as u64)
+        let length_ms = u128::from(self.span.until.since(self.span.from));
+        Millis(self.span.from.0 + (length_ms * part as u128 / self.parts.len().max(1) as u128) as u64)
     }
 
     pub(super) fn add(&mut self, decided: &DecisionEntry, reuse: &PromptReuse) {
-        let (at, count) = (decided.decided_ms(), self.parts.len() as u64);
-        let length_ms = self.span.until.since(self.span.from).max(1);
+        let at = decided.decided_ms();
         if !(self.span.from..=self.span.until).contains(&at) {
             return;
         }
-        let part = (at.since(self.span.from) * count / length_ms).min(count.saturating_sub(1));
-        let Some(part) = self.parts.get_mut(part as usize) else { return };
+        // A time may be as long as addresses say.
+        let (count, length_ms) = (self.parts.len() as u128, self.span.until.since(self.span.from).max(1));
+        let part = u128::from(at.since(self.span.from)) * count / u128::from(length_ms);
+        let Some(part) = self.parts.get_mut(part.min(count.saturating_sub(1)) as usize) else { return };
         part.steps.iter_mut().zip(reuse.steps).for_each(|(sum, of)| *sum += of);
         if let Some(reused) = reuse.reused {
             part.reported = (part.reported.0 + reuse.steps[4], part.reported.1 + reused);

@@ -8,7 +8,7 @@
 
 use super::changes::TreeChanges;
 use super::past::Past;
-use super::stores::{Look, Starts};
+use super::stores::{EvictionWindow, Starts};
 use radixscope_model::id::{BlockHash, DecisionId, TokensHash, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{
@@ -385,9 +385,9 @@ impl Reconstructor {
         // Where another worker holds the next block, none of it is gone: workers hold pieces.
         let gone_block = if anywhere > held { None } else { find(held) };
         let displaced_by = gone_block.filter(|gone| gone.why == GoneReason::Evicted).and_then(|gone| {
-            let look = changes.stores().around(gone.at_ms, gone.worker)?;
-            let Look { stored_blocks, run_blocks, .. } = look;
-            let decision = starts.find(gone.worker, &look);
+            let window = changes.stores().around(gone.at_ms, gone.worker)?;
+            let EvictionWindow { stored_blocks, run_blocks, .. } = window;
+            let decision = starts.find(gone.worker, &window);
             Some(DisplacedBy { stored_blocks, decision, decision_blocks: run_blocks })
         });
         Some(Reuse {

@@ -15,14 +15,14 @@ use radixscope_state::per_worker::PerWorker;
 
 /// Stores from this long before an eviction count.
 const BEFORE_MS: u64 = 10_000;
-/// And to this long after: engines evict first and store then. Evictions within the same time are looked at together.
+/// And to this long after: engines evict first and store then. Evictions within the same time are one window.
 const AFTER_MS: u64 = 1_000;
 /// Stores retained of each worker; with more within that time the oldest do not count.
 const MAX_STORES: usize = 256;
 /// Runs of each worker that go on: more requests are rarely computed at once.
 const MAX_TAILS: usize = 64;
-/// Looks retained of each worker: eight minutes in which it evicts all the time.
-const MAX_LOOKS: usize = 512;
+/// Windows retained of each worker: eight minutes in which it evicts all the time.
+const MAX_WINDOWS: usize = 512;
 /// Beginnings of runs whose decisions are known.
 const MAX_STARTS: usize = 1 << 14;
 /// Times of departures are retained in tenths of a second.
@@ -40,7 +40,7 @@ struct Store {
 
 /// What a worker stored around evictions that began at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Look {
+pub(super) struct EvictionWindow {
     at_ms: Millis,
     /// Blocks in all.
     pub(super) stored_blocks: u32,
@@ -49,7 +49,8 @@ pub(super) struct Look {
     run: Run,
 }
 
-const _: () = assert!(size_of::<Store>() <= 24 && size_of::<Look>() <= 24, "the bounds above count on it");
+const _: () =
+    assert!(size_of::<Store>() <= 24 && size_of::<EvictionWindow>() <= 24, "the bounds above count on it");
 
 #[derive(Default)]
 struct OfWorker {
@@ -57,8 +58,8 @@ struct OfWorker {
     stores: VecDeque<Store>,
     /// The last block of each run, as the worker calls it.
     tails: VecDeque<(BlockHash, Run)>,
-    looks: VecDeque<Look>,
-    /// Since when blocks are evicted that are not looked at.
+    windows: VecDeque<EvictionWindow>,
+    /// When the window began that is not over.
     open: Option<Millis>,
 }
 
@@ -106,31 +107,31 @@ impl Stores {
     }
 
     /// What a worker stored around an eviction. `None`: it is not known, or was too long ago.
-    pub(super) fn around(&self, at_ms: Millis, worker: WorkerIx) -> Option<Look> {
+    pub(super) fn around(&self, at_ms: Millis, worker: WorkerIx) -> Option<EvictionWindow> {
         let of = self.0.get(worker)?;
         let is_of = |from: Millis| from.0 <= at_ms.0 + ROUNDED_MS && at_ms.since(from) <= AFTER_MS;
         match of.open.filter(|open| is_of(*open)) {
-            Some(open) => of.look(open),
-            None => of.looks.iter().rev().find(|look| is_of(look.at_ms)).copied(),
+            Some(open) => of.window(open),
+            None => of.windows.iter().rev().find(|window| is_of(window.at_ms)).copied(),
         }
     }
 }
 
 impl OfWorker {
-    /// Looks at evictions that are over.
+    /// Ends the window whose time is over.
     fn close(&mut self, now: Millis) {
         let Some(open) = self.open.filter(|open| now.since(*open) > AFTER_MS) else { return };
         self.open = None;
-        if let Some(look) = self.look(open) {
-            if self.looks.len() == MAX_LOOKS {
-                self.looks.pop_front();
+        if let Some(window) = self.window(open) {
+            if self.windows.len() == MAX_WINDOWS {
+                self.windows.pop_front();
             }
-            self.looks.push_back(look);
+            self.windows.push_back(window);
         }
     }
 
     /// What was stored around evictions that began at a time, if anything was.
-    fn look(&self, at_ms: Millis) -> Option<Look> {
+    fn window(&self, at_ms: Millis) -> Option<EvictionWindow> {
         let mut runs: HashMap<Run, u32> = HashMap::new();
         let from = Millis(at_ms.0.saturating_sub(BEFORE_MS));
         let near = self.stores.iter().filter(|store| (from.0..=at_ms.0 + AFTER_MS).contains(&store.at_ms.0));
@@ -141,7 +142,7 @@ impl OfWorker {
         let (run, run_blocks) =
             runs.iter().map(|(run, blocks)| (*run, *blocks)).max_by_key(|of| (of.1, of.0))?;
         let stored_blocks = runs.values().fold(0_u32, |sum, blocks| sum.saturating_add(*blocks));
-        Some(Look { at_ms, stored_blocks, run_blocks, run })
+        Some(EvictionWindow { at_ms, stored_blocks, run_blocks, run })
     }
 }
 
@@ -166,8 +167,8 @@ impl Starts {
     }
 
     /// Whose run most blocks were of.
-    pub(super) fn find(&self, worker: WorkerIx, look: &Look) -> Option<DecisionId> {
-        self.decisions.get(&(worker, look.run)).copied()
+    pub(super) fn find(&self, worker: WorkerIx, window: &EvictionWindow) -> Option<DecisionId> {
+        self.decisions.get(&(worker, window.run)).copied()
     }
 }
 
@@ -196,14 +197,14 @@ mod tests {
         store(&mut stores, 14_000, (Some(11), 12), 1, 77);
         // Too late.
         store(&mut stores, 14_101, (Some(20), 21), 500, 77);
-        let look = stores.around(Millis(13_500), W).unwrap();
-        assert_eq!((look.stored_blocks, look.run_blocks), (91, 51));
-        assert_eq!(starts.find(W, &look), None, "its decision is not known yet");
+        let window = stores.around(Millis(13_500), W).unwrap();
+        assert_eq!((window.stored_blocks, window.run_blocks), (91, 51));
+        assert_eq!(starts.find(W, &window), None, "its decision is not known yet");
         starts.add(W, 10, DecisionId(5));
-        assert_eq!(starts.find(W, &look), Some(DecisionId(5)));
-        assert_eq!(starts.find(WorkerIx(4), &look), None, "another worker's");
+        assert_eq!(starts.find(W, &window), Some(DecisionId(5)));
+        assert_eq!(starts.find(WorkerIx(4), &window), None, "another worker's");
         let rounded = stores.around(Millis(13_000), W);
-        assert_eq!(rounded, Some(look), "departures are retained in tenths of a second");
+        assert_eq!(rounded, Some(window), "departures are retained in tenths of a second");
         assert_eq!(stores.around(Millis(12_900), W), None);
         assert_eq!(stores.around(Millis(13_500), WorkerIx(4)), None);
     }
@@ -214,13 +215,15 @@ mod tests {
         stores.evicted(Millis(500), W);
         assert_eq!(stores.around(Millis(500), W), None, "nothing was stored");
         store(&mut stores, 1_000, (None, 1), 5, 1);
-        assert_eq!(stores.around(Millis(500), W).map(|look| look.stored_blocks), Some(5));
-        for n in 1..=2 * MAX_LOOKS as u64 {
+        assert_eq!(stores.around(Millis(500), W).map(|window| window.stored_blocks), Some(5));
+        for n in 1..=2 * MAX_WINDOWS as u64 {
             stores.evicted(Millis(n * 2_000), W);
             store(&mut stores, n * 2_000 + 1, (None, n), 1, n);
         }
         let of = stores.0.get(W).unwrap();
-        assert!(of.looks.len() <= MAX_LOOKS && of.stores.len() <= MAX_STORES && of.tails.len() <= MAX_TAILS);
+        assert!(
+            of.windows.len() <= MAX_WINDOWS && of.stores.len() <= MAX_STORES && of.tails.len() <= MAX_TAILS
+        );
         assert_eq!(stores.around(Millis(500), W), None, "it was too long ago");
         assert!(stores.around(Millis(2_000 * 1_000), W).is_some());
     }
@@ -232,7 +235,7 @@ mod tests {
             starts.add(W, n, DecisionId(n));
         }
         assert_eq!((starts.decisions.len(), starts.order.len()), (MAX_STARTS, MAX_STARTS));
-        let look = |run| Look { at_ms: Millis(0), stored_blocks: 1, run_blocks: 1, run };
-        assert_eq!((starts.find(W, &look(9)), starts.find(W, &look(10))), (None, Some(DecisionId(10))));
+        let window = |run| EvictionWindow { at_ms: Millis(0), stored_blocks: 1, run_blocks: 1, run };
+        assert_eq!((starts.find(W, &window(9)), starts.find(W, &window(10))), (None, Some(DecisionId(10))));
     }
 }
