@@ -322,7 +322,9 @@ impl Routing {
                     || departures.is_out(worker, decided_ms, cluster)
             };
             let mut outcome = if report.is_traced {
-                reconstructor.look_back(ground, &choice, &departed).and(Err(NotReconstructed::Loads))
+                // Whether the state of then is known is for its reuse alone.
+                let _ = reconstructor.look_back(ground, &choice, &departed);
+                Err(NotReconstructed::Loads)
             } else {
                 reconstructor.weigh(ground, &choice, &possible, departed)
             };

@@ -275,8 +275,9 @@ fn costs(decision: &mut Decision, slots: &Slots, context: &PartContext<'_>) {
                     (Some(computed.formula), Some(computed.prefill_factor));
             }
         },
-        Some(Err(missing)) => decision.not_reconstructed = Some(*missing),
-        None => {}
+        // Another mode weighs no costs.
+        Some(Err(missing)) if slots.other_mode.is_none() => decision.not_reconstructed = Some(*missing),
+        Some(Err(_)) | None => {}
     }
 }
 
