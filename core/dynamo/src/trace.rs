@@ -73,7 +73,8 @@ pub fn decode(body: &[u8]) -> Result<Option<RequestTrace<'_>>, DecodeError> {
     if let Some(event) = record.event.filter(|_| record.schema.is_none()) {
         record = typed::decode_json(TOPIC, event.get().as_bytes(), body)?;
     }
-    let missing = |field| DecodeError::new(Reason::MissingField, format!("{TOPIC}: {field}: is missing (byte 0)"));
+    let missing =
+        |field| DecodeError::new(Reason::MissingField, format!("{TOPIC}: {field}: is missing (byte 0)"));
     if record.schema.ok_or_else(|| missing("schema"))?.0 != SCHEMA {
         let problem = format!("{TOPIC}: another schema than {SCHEMA} (byte 0)");
         return Err(DecodeError::new(Reason::UnknownKind, problem));

@@ -1,4 +1,5 @@
 //! Where the reuse of prompts is lost, block for block and cause for cause as simulated deployments lost it.
+#![allow(clippy::expect_used, clippy::print_stdout)]
 
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
@@ -149,7 +150,9 @@ fn run(scenario: Scenario) -> Run {
                 blocks.take(m.at_ms, m.payload, &mut events);
             }
             let removed = m.channel == Channel::Log && m.name.starts_with("frontend");
-            if let Some(worker) = std::str::from_utf8(m.payload).ok().filter(|_| removed).and_then(removed_worker) {
+            if let Some(worker) =
+                std::str::from_utf8(m.payload).ok().filter(|_| removed).and_then(removed_worker)
+            {
                 let removal = Removal { at: m.at_ms.0, worker, why: GoneReason::Left };
                 blocks.lose_all(removal, |of| of.0 == worker);
             }
@@ -193,7 +196,10 @@ impl Run {
         let mut entries: HashMap<_, Vec<&DecisionEntry>> = HashMap::new();
         for entry in self.cluster.decisions().newest_first() {
             let decision = &entry.decision;
-            entries.entry((decision.worker, decision.isl_tokens, entry.decided_ms())).or_default().push(entry);
+            entries
+                .entry((decision.worker, decision.isl_tokens, entry.decided_ms()))
+                .or_default()
+                .push(entry);
         }
         self.decisions.iter().filter_map(move |truth| {
             let chosen = self.cluster.worker_ix(Worker::new(self.simulation.worker_id(truth.worker), 0))?;
@@ -244,7 +250,8 @@ impl Run {
             if held > chosen {
                 let holder = reuse.holder.expect("a worker held it");
                 let holder = self.cluster.worker(holder).expect("sound").id.id.0;
-                let of_pool = |at: &usize| self.simulation.worker_id(truth.first_worker + *at as u16) == holder;
+                let of_pool =
+                    |at: &usize| self.simulation.worker_id(truth.first_worker + *at as u16) == holder;
                 let holder_at = (0..truth.candidates.len()).find(of_pool).expect("of this pool");
                 assert_eq!(overlap(holder_at), held);
                 let cost = |at: usize| truth.candidates[at].candidate.cost;
@@ -271,7 +278,9 @@ impl Run {
             assert_eq!(losses, expected, "{truth:?} {entry:?}");
             let of = [reuse.prompt_blocks, reuse.seen_blocks, held, chosen];
             compared.blocks.iter_mut().zip(of).for_each(|(sum, of)| *sum += u64::from(of));
-            losses.into_iter().for_each(|(cause, tokens)| *compared.tokens.entry(cause).or_default() += tokens);
+            losses
+                .into_iter()
+                .for_each(|(cause, tokens)| *compared.tokens.entry(cause).or_default() += tokens);
         }
         assert!(
             compared.decisions * 10 >= self.decisions.len() * least,
@@ -288,8 +297,11 @@ impl Run {
         assert_eq!(reuse.gone.is_some(), reuse.seen_blocks > reuse.held_blocks, "{reuse:?}");
         let Some(gone) = reuse.gone else { return LossCause::Scattered };
         let hash = truth.prompt[reuse.held_blocks as usize];
-        let last =
-            self.blocks.gone[&hash].iter().rfind(|of| of.at <= truth.at_ms.0).copied().expect("it went before");
+        let last = self.blocks.gone[&hash]
+            .iter()
+            .rfind(|of| of.at <= truth.at_ms.0)
+            .copied()
+            .expect("it went before");
         assert_eq!(self.cluster.worker(gone.worker).expect("sound").id.id.0, last.worker, "{reuse:?}");
         assert!(gone.at_ms.0 <= last.at && last.at < gone.at_ms.0 + 100, "{last:?}: {reuse:?}");
         assert_eq!(gone.why, last.why, "{last:?}: {reuse:?}");
@@ -310,7 +322,11 @@ impl Compared {
             let tokens = self.tokens.get(cause).copied().unwrap_or(0);
             assert!(tokens > 1_000, "{name}: {cause:?} {tokens}: {:?}", self.tokens);
         }
-        assert!(self.reported * 10 >= if reports { self.decisions * 7 } else { 0 }, "{name}: {}", self.reported);
+        assert!(
+            self.reported * 10 >= if reports { self.decisions * 7 } else { 0 },
+            "{name}: {}",
+            self.reported
+        );
     }
 }
 
@@ -365,7 +381,8 @@ fn traces_alone_show_what_was_cached_when_a_worker_was_chosen() {
     let run = run(scenario);
     let compared = run.compare(8);
     compared.expect("traces", &[LossCause::FirstSeen, LossCause::Skipped], true);
-    let unknown = run.pairs().filter(|(_, entry)| entry.decision.not_reconstructed == Some(NotReconstructed::Loads));
+    let unknown =
+        run.pairs().filter(|(_, entry)| entry.decision.not_reconstructed == Some(NotReconstructed::Loads));
     assert!(unknown.count() * 10 >= compared.decisions * 9);
 }
 

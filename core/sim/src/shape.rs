@@ -70,7 +70,9 @@ pub(super) enum KvCacheEventData<'a> {
         blocks: StoredBlocks<'a>,
     },
     /// In 0.9 one event for each evicted block, like the mocker; 1.6 puts neighbours together.
-    Removed { block_hashes: &'a [u64] },
+    Removed {
+        block_hashes: &'a [u64],
+    },
     Cleared,
 }
 

@@ -498,8 +498,13 @@ impl Wire {
     ) {
         let worker_id = self.worker_id(worker);
         let router = &mut self.routers[usize::from(frontend)];
-        let event =
-            SessionAffinityEvent { session_id, worker_id, dp_rank: 0, sequence: number, writer_id: router.id };
+        let event = SessionAffinityEvent {
+            session_id,
+            worker_id,
+            dp_rank: 0,
+            sequence: number,
+            writer_id: router.id,
+        };
         self.buffers.publish(&self.sessions, (router.id, router.sessions.next()), at_ms, &event, out);
     }
 

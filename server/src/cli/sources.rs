@@ -28,7 +28,8 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
         )));
     }
     let gate = Arc::new(Gate::new(&from));
-    let Sources { nats: listen_to, discovery, zmq, logs, traces, prometheus: scraped, trees: asked, policy } = from;
+    let Sources { nats: listen_to, discovery, zmq, logs, traces, prometheus: scraped, trees: asked, policy } =
+        from;
     let settings = policy_file::settings(policy.policy.as_deref())?;
     let namespace = listen_to.namespace.clone();
     let conflict = LogFile::conflict(&logs.logs).or_else(|| MetricsUrl::conflict(&scraped.prometheus));
@@ -69,7 +70,8 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
         let source = logs::LogSource::new(log);
         Feed::new(source.name().to_owned(), SourceKind::Logs, |to, stopped| source.run(to, stopped))
     }));
-    let sources = traces::TraceSource::all(traces.request_trace).map_err(|error| Failure::Usage(anyhow!(error)))?;
+    let sources =
+        traces::TraceSource::all(traces.request_trace).map_err(|error| Failure::Usage(anyhow!(error)))?;
     feeds.extend(sources.into_iter().map(|source| {
         Feed::new(source.name().to_owned(), SourceKind::RequestTraces, |to, stopped| source.run(to, stopped))
     }));

@@ -2,8 +2,8 @@
 
 pub mod demo;
 pub mod discovery;
-pub mod gate;
 mod file_identity;
+pub mod gate;
 mod http_tls;
 mod lines;
 mod link;

@@ -22,8 +22,9 @@ fn recorded() -> Vec<String> {
     let now = since_1970.as_millis() as u64;
     let moved = |line: &str| {
         let mut line: Value = serde_json::from_str(line).expect("JSON");
-        let request_ms =
-            line["event"]["event_time_unix_ms"].as_u64().zip(line["event"]["request"]["request_received_ms"].as_u64());
+        let request_ms = line["event"]["event_time_unix_ms"]
+            .as_u64()
+            .zip(line["event"]["request"]["request_received_ms"].as_u64());
         let (ended, received) = request_ms.expect("times");
         line["event"]["event_time_unix_ms"] = now.into();
         line["event"]["request"]["request_received_ms"] = (now - (ended - received)).into();

@@ -94,7 +94,9 @@ impl LossCause {
             Self::WorkerLeft => Some("Fewer restarts, or a shared tier that outlives a worker."),
             Self::EventLost => Some("Findings shows what events were lost and why."),
             Self::Scattered | Self::NotEligible => None,
-            Self::RouterIndex => Some("Findings shows why the router's index differs from the workers' caches."),
+            Self::RouterIndex => {
+                Some("Findings shows why the router's index differs from the workers' caches.")
+            }
             Self::Load => Some(
                 "A higher weight of overlap sends requests to the cache in spite of load; What-if shows what that costs.",
             ),

@@ -351,7 +351,8 @@ impl Routing {
             let is_visible =
                 !context.ignores_cache && outcome.as_ref().err() != Some(&NotReconstructed::Prompt);
             let logged = part.slots.costs.as_ref().map_or(&[][..], |costs| costs.candidates.here());
-            let reuse = is_visible.then(|| reconstructor.reuse(ground, &choice, (found, logged), starts)).flatten();
+            let reuse =
+                is_visible.then(|| reconstructor.reuse(ground, &choice, (found, logged), starts)).flatten();
             Some(Attempt { report, path, outcome, reuse })
         });
         for pool in keyed {

@@ -315,8 +315,7 @@ impl Reconstructor {
         let device_of =
             |overlaps: &[u32], worker: WorkerIx| overlaps.get(worker.slot().at()).copied().unwrap_or(0);
         let mut held_at = |at: Micros| {
-            let anywhere =
-                self.past.overlap(cluster.tree(pool), OverlapRule::Prefix, at, &mut self.overlaps);
+            let anywhere = self.past.overlap(cluster.tree(pool), OverlapRule::Prefix, at, &mut self.overlaps);
             (anywhere, device_of(&self.overlaps, choice.report.worker))
         };
         let mut at = found.map_or(choice.report.looked_up, |found| found.at);

@@ -87,7 +87,8 @@ impl Log {
         out: WireOut<'_>,
     ) {
         let (candidate, id, worker_type) = (&chosen.candidate, about.request_id, self.role.worker_type());
-        let cached = f64::from(candidate.overlap_blocks) + f64::from(candidate.host_blocks) * self.host_weight;
+        let cached =
+            f64::from(candidate.overlap_blocks) + f64::from(candidate.host_blocks) * self.host_weight;
         let message = format_args!(
             "Selected pinned worker: worker_type={worker_type}, worker_id={worker_id} dp_rank=0, logit: {:.3}, \
              effective cached blocks: {cached:.2} request_id=\"{id}\"",

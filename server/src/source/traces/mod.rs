@@ -58,7 +58,10 @@ impl TraceSource {
                 return Err(format!("--request-trace: {} is given twice", path.display()));
             }
         }
-        Ok(paths.into_iter().map(|path| Self { name: format!("request-trace/{}", path.display()), path }).collect())
+        Ok(paths
+            .into_iter()
+            .map(|path| Self { name: format!("request-trace/{}", path.display()), path })
+            .collect())
     }
 
     /// Its name as a source.
@@ -144,8 +147,7 @@ impl<'t> Traces<'t> {
     async fn read_all(&mut self) -> Result<(), HubEnded> {
         let names: Vec<OsString> = self.segments.keys().cloned().collect();
         for name in names {
-            loop {
-                let Some(segment) = self.segments.get_mut(&name) else { break };
+            while let Some(segment) = self.segments.get_mut(&name) {
                 let (lines, broken) = match segment.read().await {
                     Ok(SegmentRead::More(lines)) => (lines, None),
                     Ok(SegmentRead::Broken(lines, why)) => (lines, Some(why)),
@@ -192,7 +194,11 @@ impl<'t> Traces<'t> {
         if self.last.state() == Some(LinkState::Live) && self.reported_at.elapsed() < REPORT_EVERY {
             return Ok(());
         }
-        let files = if self.segments.len() == 1 { "1 file".to_owned() } else { format!("{} files", self.segments.len()) };
+        let files = if self.segments.len() == 1 {
+            "1 file".to_owned()
+        } else {
+            format!("{} files", self.segments.len())
+        };
         let older = match self.older {
             0 => String::new(),
             older => format!("; {} that ended more than 10 min before the start left out", count(older)),

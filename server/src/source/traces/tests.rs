@@ -133,7 +133,8 @@ async fn a_line_that_never_ends_is_cut() {
 #[test]
 fn a_path_is_a_file_a_folder_or_what_names_begin_with() {
     let folder = tempfile::tempdir().unwrap();
-    let names = ["trace.000000.jsonl.gz", "trace.000001.jsonl.gz", "trace.jsonl", "other.jsonl", "trace.000002.txt"];
+    let names =
+        ["trace.000000.jsonl.gz", "trace.000001.jsonl.gz", "trace.jsonl", "other.jsonl", "trace.000002.txt"];
     for name in names {
         fs::write(folder.path().join(name), b"").unwrap();
     }
