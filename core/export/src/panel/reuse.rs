@@ -208,8 +208,8 @@ pub fn empty() -> EmptyText {
     let mut text = EmptyText::new(
         "reuse-empty",
         "No decision shows the blocks of its prompt",
-        "Prompts are visible in the messages of routers with replicas (`--router-replica-sync`), and in a frontend's log at DEBUG; where the \
-         messages have keyed hashes, with request traces (`DYN_REQUEST_TRACE=1`, from 1.4 on).",
+        "Prompts are visible in request traces (`DYN_REQUEST_TRACE=1`, from 1.4 on; `--request-trace` reads their files), in the messages \
+         of routers with replicas (`--router-replica-sync`), and in a frontend's log at DEBUG.",
     );
     text.paragraphs.push("Workers must publish KV events.".into());
     text
