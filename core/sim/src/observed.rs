@@ -185,13 +185,14 @@ impl Observed<'_, '_> {
         let decode_worker_id = self.driver.worker_id(record.worker);
         // A prompt that is prefilled elsewhere was found there.
         let found_in = if self.role() == Role::Decode { 0 } else { self.pool };
-        let overlap_blocks = self.driver.pools[found_in].overlaps[at];
+        let (overlap_blocks, at_us) = (self.driver.pools[found_in].overlaps[at], self.driver.now_unix_us());
         let Driver { config, users, pools, .. } = &mut *self.driver;
         let Processes { pool, request_ids, wire, .. } = &mut pools[self.pool];
         let size = config.block_size_tokens;
         let trace = RequestTrace::new(&TraceInput {
-            at_ms: record.finished_at_ms,
-            received_ms: record.sent_at_ms,
+            at_us,
+            e2e_us: record.e2e_us - record.outside_us,
+            ttft_us: record.ttft_us.saturating_sub(record.outside_us),
             request_id: &request_ids[at],
             model: pool.model.display_name,
             session_id: session.as_deref(),
@@ -199,9 +200,6 @@ impl Observed<'_, '_> {
             osl_tokens: record.osl_tokens,
             cached_tokens: record.cached_tokens,
             overlap_blocks,
-            queued_us: record.queued_us,
-            ttft_us: record.ttft_us,
-            e2e_us: record.e2e_us,
             prefill_worker_id,
             decode_worker_id,
             block_size_tokens: size,
@@ -507,6 +505,7 @@ impl ServingContext for Observed<'_, '_> {
             osl_tokens: served.job.osl_tokens,
             cached_tokens: prefill.map_or(served.cached_tokens, |part| part.cached_tokens),
             ttft_us,
+            outside_us: served.e2e_us - served.on_worker_us,
             queued_us: served.queued_us + prefill.map_or(0, |part| part.queued_us),
             e2e_us,
         };

@@ -39,6 +39,8 @@ pub struct RequestRecord {
     pub cached_tokens: u32,
     /// Sent to first token, in microseconds.
     pub ttft_us: u64,
+    /// Of both, what lies between the user and the router, in microseconds.
+    pub outside_us: u64,
     /// Wait for a place in the engine's batch, in microseconds.
     pub queued_us: u64,
     /// Sent to last token, in microseconds.

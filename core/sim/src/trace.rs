@@ -4,7 +4,6 @@
 use serde::ser::{Serialize, Serializer};
 
 use super::tokens::mix;
-use radixscope_model::id::Millis;
 use radixscope_model::record::Block;
 
 /// Where it is published, without an envelope.
@@ -13,8 +12,8 @@ pub(super) const SUBJECT: &str = "dynamo.request_trace.v1";
 /// What is measured of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TraceInput<'a> {
-    pub(super) at_ms: Millis,
-    pub(super) received_ms: Millis,
+    /// When it ended, in microseconds of Unix time.
+    pub(super) at_us: u64,
     pub(super) request_id: &'a str,
     pub(super) model: &'a str,
     /// The session that the client named, if it named one.
@@ -23,7 +22,7 @@ pub(super) struct TraceInput<'a> {
     pub(super) osl_tokens: u32,
     pub(super) cached_tokens: u32,
     pub(super) overlap_blocks: u32,
-    pub(super) queued_us: u64,
+    /// From the choice of a worker, which is when the router receives it, to the first token and to the end.
     pub(super) ttft_us: u64,
     pub(super) e2e_us: u64,
     pub(super) prefill_worker_id: u64,
@@ -106,7 +105,7 @@ impl<'a> RequestTrace<'a> {
         Self {
             schema: "dynamo.request.trace.v1",
             event_type: "request_end",
-            event_time_unix_ms: of.at_ms.0,
+            event_time_unix_ms: of.at_us / 1_000,
             event_source: "dynamo",
             agent_context: of
                 .session_id
@@ -117,9 +116,9 @@ impl<'a> RequestTrace<'a> {
                 input_tokens: of.isl_tokens,
                 output_tokens: of.osl_tokens,
                 cached_tokens: of.cached_tokens,
-                request_received_ms: of.received_ms.0,
-                prefill_wait_time_ms: ms(of.queued_us),
-                prefill_time_ms: ms(of.ttft_us.saturating_sub(of.queued_us)),
+                request_received_ms: of.at_us.saturating_sub(of.e2e_us) / 1_000,
+                prefill_wait_time_ms: 0.0,
+                prefill_time_ms: ms(of.ttft_us),
                 ttft_ms: ms(of.ttft_us),
                 total_time_ms: ms(of.e2e_us),
                 avg_itl_ms: ms(of.e2e_us.saturating_sub(of.ttft_us)) / f64::from(gaps),

@@ -238,7 +238,7 @@ pub(super) fn report(
         // Dynamo 0.8 to 1.1 reports the length in its message, later versions do not.
         formula: slots.costs.as_ref().map(|costs| costs.formula).or_else(by_message),
         is_by_cost: decision.is_by_cost(),
-        is_traced: prompt.are_of_trace() && !names_blocks,
+        is_traced: prompt.are_of_trace() && !context.was_named,
         predicts: context.predicts && !context.ignores_cache,
         has_shared_cache: context.has_shared_cache && !context.ignores_cache,
         looked_up: context.looked_up(slots).filter(|&looked_up| looked_up < at).unwrap_or(at),

@@ -771,9 +771,12 @@ impl Routing {
             // The last hash may be of a part of a block, which is never matched.
             let full = usize::try_from(isl / u64::from(block_size)).unwrap_or(usize::MAX);
             let chain = &chain[..full.min(chain.len())];
-            let is_better = |part: &RequestPart| matches!(part.prompt, None | Some(PromptHashes::Chain(_)));
-            if self.book.part(id).is_some_and(is_better) {
+            let is_of_message = |part: &RequestPart| matches!(part.prompt, Some(PromptHashes::Chain(_)));
+            let is_new = self.book.part(id).is_some_and(|part| part.prompt.is_none() && !part.was_named);
+            if is_new {
                 self.changes.need_for_traces();
+            }
+            if is_new || self.book.part(id).is_some_and(is_of_message) {
                 self.set_prompt(id, PromptHashes::Public(chain.into()), received_at);
             }
             self.arrivals.push(id, at_ms, isl_tokens, chain);
@@ -840,6 +843,7 @@ fn context<'a>(
             .processes()
             .iter()
             .any(|process| process.counter_value(Counter::SharedCacheLookups).is_some_and(|n| n > 0.0)),
+        was_named: part.was_named,
         in_state: known.map_or(&[][..], |known| known.decision.candidates.as_slice()),
         session: book
             .session_of(part.id)

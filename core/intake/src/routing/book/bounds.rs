@@ -32,6 +32,7 @@ impl RequestBook {
         received_ms: Millis,
     ) -> bool {
         let Some(part) = self.change(id) else { return false };
+        part.was_named |= !prompt.are_of_trace();
         let is_other = |known: &PromptHashes| {
             known.are_public() != prompt.are_public()
                 && known.first().zip(prompt.first()).is_some_and(|(a, b)| a != b)

@@ -276,6 +276,7 @@ impl RequestBook {
             source,
             slots: Slots::default(),
             prompt: None,
+            was_named: false,
             tracked: None,
             computed_from: None,
             prompt_ms: Millis(0),

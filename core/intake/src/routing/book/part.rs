@@ -21,6 +21,8 @@ pub(in crate::routing) struct RequestPart {
     pub(in crate::routing) slots: Slots,
     /// While costs may be computed from it.
     pub(in crate::routing) prompt: Option<PromptHashes>,
+    /// Whether a router's message or a log named the prompt, also if it was dropped since.
+    pub(in crate::routing) was_named: bool,
     /// What the router names the prompt by in its messages, where that is something else: its loads are of such hashes.
     pub(in crate::routing) tracked: Option<Arc<[u64]>>,
     /// What its costs were computed from.

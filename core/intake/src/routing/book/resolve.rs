@@ -54,6 +54,8 @@ pub(in crate::routing) struct PartContext<'a> {
     pub(in crate::routing) has_shared_cache: bool,
     /// Candidates that only the state still has.
     pub(in crate::routing) in_state: &'a [Candidate],
+    /// Whether a router's message or a log named its prompt.
+    pub(in crate::routing) was_named: bool,
     /// The session of the request.
     pub(in crate::routing) session: Option<SessionContext<'a>>,
     /// Whether it may have been bound to its worker although no report says so: routers bind sessions, and not so that a log

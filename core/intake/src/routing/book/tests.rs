@@ -380,6 +380,7 @@ fn context(completed: Option<&Completed>) -> PartContext<'_> {
         settings: RouterSettings::new(Formula::E),
         predicts: false,
         has_shared_cache: false,
+        was_named: true,
         in_state: &[],
         session: None,
         may_be_bound: false,
