@@ -167,7 +167,7 @@ pub struct Funnel {
     pub left_out: Vec<(NoReuse, u32)>,
     /// Tokens at each step but the last, in the order of [`Step::ALL`].
     pub steps: [u64; 5],
-    /// Decisions of which is known what the engine reused, tokens that their chosen workers held, and tokens that were reused.
+    /// Decisions of which is known what the engine reused, tokens that their chosen workers held, and how many of those were reused.
     pub reported: (u32, u64, u64),
     /// Tokens that engines reused beyond what the chosen workers held by their events.
     pub surplus_tokens: u64,
@@ -280,7 +280,8 @@ impl Sum {
             let (count, held, all) = &mut funnel.reported;
             *count += 1;
             *held += reuse.steps[4];
-            *all += reused;
+            // What it reused beyond that is counted apart.
+            *all += reused.min(reuse.steps[4]);
         }
         for &(cause, tokens) in &reuse.losses {
             let largest = (decided.decision.id, tokens);
