@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Where the report goes, as an option of a measuring program.
 #[derive(clap::Args, Clone, Debug)]
@@ -25,4 +25,14 @@ impl ReportFile {
                 .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         }
     }
+}
+
+/// A row of a report: a duration in milliseconds, and whether it is within its budget where it has one.
+pub fn milliseconds(what: &str, value: f64, budget: Option<f64>) -> Value {
+    let mut row = json!({"what": what, "value": value, "unit": "ms"});
+    if let Some(most) = budget {
+        row["budget"] = format!("≤ {most} ms").into();
+        row["within"] = (value <= most).into();
+    }
+    row
 }

@@ -37,17 +37,7 @@ fn scenario(topology: Topology) -> Scenario {
         concurrency: 160,
         max_batch: 16,
         max_num_tokens: 1_024,
-        workload: Workload {
-            starters: 4,
-            starter_tokens: (400, 600),
-            turns: (2, 4),
-            message_tokens: (20, 80),
-            pasted_tokens: (300, 900),
-            output_tokens: (80, 150),
-            short_output_tokens: (1, 80),
-            think_ms: (2_000, 20_000),
-            ..Workload::default()
-        },
+        workload: Workload { think_ms: (2_000, 20_000), ..Workload::short() },
         ..Config::default()
     };
     Scenario { config, seconds: 120, watched_from_s: 0 }

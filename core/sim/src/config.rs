@@ -185,6 +185,20 @@ impl Default for Workload {
 }
 
 impl Workload {
+    /// Conversations of some hundred tokens, which fill small caches within seconds.
+    pub fn short() -> Self {
+        Self {
+            starters: 4,
+            starter_tokens: (400, 600),
+            turns: (2, 4),
+            message_tokens: (20, 80),
+            pasted_tokens: (300, 900),
+            output_tokens: (80, 150),
+            short_output_tokens: (1, 80),
+            ..Self::default()
+        }
+    }
+
     /// Most tokens one request can occupy: prompt, output, and the token an engine computes too much before it
     /// notices the end.
     pub fn longest_request_tokens(&self) -> u64 {

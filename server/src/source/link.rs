@@ -1,9 +1,11 @@
 //! How a source is doing, and backoff.
 
+use std::io;
 use std::thread;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
 
 use radixscope_intake::Command;
 use radixscope_model::record::LinkState;
@@ -63,6 +65,49 @@ impl LastStatus {
         to.state(*state, detail.clone()).await?;
         self.0 = Some(status);
         Ok(())
+    }
+}
+
+/// How often the counts of a source that follows files are updated in the state.
+pub(super) const REPORT_EVERY: Duration = Duration::from_secs(10);
+
+/// Reports how a source is doing that follows files, with counts that change all the time.
+pub(super) struct FileStatus<'t> {
+    source: &'t str,
+    to: &'t SourceHandle,
+    last: LastStatus,
+    reported_at: Instant,
+}
+
+impl<'t> FileStatus<'t> {
+    pub(super) fn new(source: &'t str, to: &'t SourceHandle) -> Self {
+        Self { source, to, last: LastStatus::default(), reported_at: Instant::now() }
+    }
+
+    /// What was reported last; `None`: nothing yet.
+    pub(super) fn state(&self) -> Option<LinkState> {
+        self.last.state()
+    }
+
+    /// Whether it was reported a short while ago that everything is read.
+    pub(super) fn is_current(&self) -> bool {
+        self.state() == Some(LinkState::Live) && self.reported_at.elapsed() < REPORT_EVERY
+    }
+
+    /// Reports the state if it changed.
+    pub(super) async fn say(&mut self, state: LinkState, detail: String) -> Result<(), HubEnded> {
+        self.reported_at = Instant::now();
+        self.last.report(self.to, self.source, SourceStatus { state, detail }).await
+    }
+}
+
+/// Why a file cannot be read.
+pub(super) fn unreadable(shown: &str, error: &io::Error) -> SourceStatus {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            SourceStatus::refused(format!("Permission denied for {shown}; allow this user to read it."))
+        }
+        _ => SourceStatus::connecting(format!("{shown} cannot be read: {error}.")),
     }
 }
 

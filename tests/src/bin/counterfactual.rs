@@ -11,7 +11,7 @@ use radixscope_router::RouterOverrides;
 use radixscope_state::cluster::Cluster;
 use radixscope_tests::browser::{Page, with_page};
 use radixscope_tests::radixscope::Radixscope;
-use radixscope_tests::report::ReportFile;
+use radixscope_tests::report::{ReportFile, milliseconds};
 use radixscope_tests::viewer::Viewer;
 use radixscope_tests::wait;
 use serde_json::{Value, json};
@@ -51,15 +51,6 @@ async fn main() {
     options.report.write(&report);
 }
 
-fn row(what: &str, value: f64, budget: Option<f64>) -> Value {
-    let mut row = json!({"what": what, "value": value, "unit": "ms"});
-    if let Some(most) = budget {
-        row["budget"] = format!("≤ {most} ms").into();
-        row["within"] = (value <= most).into();
-    }
-    row
-}
-
 /// Median of a few runs, in milliseconds.
 fn timed<T>(mut run: impl FnMut() -> T) -> f64 {
     let mut all: Vec<f64> = (0..7)
@@ -86,17 +77,17 @@ async fn natively(origin: &str) -> Vec<Value> {
         let weights = weights_with(sample.latest_weight());
         let go = |_: usize, _: usize| ControlFlow::Continue(());
         vec![
-            row(
+            milliseconds(
                 &format!("copy {judged} decisions out of the state, natively"),
                 timed(|| Sample::of(cluster, Selection::of(DecisionRange::ALL))),
                 None,
             ),
-            row(
+            milliseconds(
                 &format!("one setting, {judged} decisions, natively"),
                 timed(|| sample.evaluate(tried)),
                 None,
             ),
-            row(
+            milliseconds(
                 &format!(
                     "sweep of {} settings, {judged} decisions, natively",
                     weights.len() * TEMPERATURES.len()
@@ -157,12 +148,16 @@ async fn in_the_browser(page: &Page, origin: &str) -> Vec<Value> {
     assert!(wait::expect(arrivals > 0.0, || assumptions.clone()).is_ok(), "{assumptions}");
     println!("{stamp}");
     vec![
-        row("one setting, 10,000 decisions × 16 workers, in the browser's worker", worker, Some(BUDGET_MS)),
-        row("the same with the way to the worker and back", total, None),
-        row("sweep, in the browser's worker", sweep.0, None),
-        row("the same with the way to the worker and back", sweep.1, None),
+        milliseconds(
+            "one setting, 10,000 decisions × 16 workers, in the browser's worker",
+            worker,
+            Some(BUDGET_MS),
+        ),
+        milliseconds("the same with the way to the worker and back", total, None),
+        milliseconds("sweep, in the browser's worker", sweep.0, None),
+        milliseconds("the same with the way to the worker and back", sweep.1, None),
         // It plays them twice.
-        row(
+        milliseconds(
             "model, each 1,000 arrivals, in the browser's worker",
             model.0 / (2.0 * arrivals) * 1_000.0,
             None,

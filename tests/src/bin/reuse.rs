@@ -11,7 +11,8 @@ use radixscope_model::id::Millis;
 use radixscope_state::cluster::Cluster;
 use radixscope_tests::browser::{Page, with_page};
 use radixscope_tests::radixscope::Radixscope;
-use radixscope_tests::report::ReportFile;
+use radixscope_tests::report::{ReportFile, milliseconds};
+use radixscope_tests::traffic::quantile;
 use radixscope_tests::viewer::Viewer;
 use serde_json::{Value, json};
 
@@ -56,7 +57,11 @@ async fn natively(origin: &str) -> Vec<Value> {
                 start.elapsed().as_secs_f64() * 1e3
             })
             .collect();
-        vec![row(&format!("funnel of {} decisions, natively, p95", of().decisions), p95(&mut all), None)]
+        vec![milliseconds(
+            &format!("funnel of {} decisions, natively, p95", of().decisions),
+            p95(&mut all),
+            None,
+        )]
     };
     viewer
         .until("the state is there", |seen| seen.state.as_ref().map(look).ok_or_else(|| "not yet".to_owned()))
@@ -75,19 +80,14 @@ async fn in_the_browser(page: &Page, server: &Radixscope) -> Vec<Value> {
     }
     let shown = page.text("reuse").await.unwrap_or_default();
     println!("{}", shown.lines().find(|line| line.contains("Of the prompts of")).unwrap_or_default());
-    vec![row("funnel of the retained decisions, in the browser, p95", p95(&mut all), Some(BUDGET_P95_MS))]
+    vec![milliseconds(
+        "funnel of the retained decisions, in the browser, p95",
+        p95(&mut all),
+        Some(BUDGET_P95_MS),
+    )]
 }
 
 fn p95(all: &mut [f64]) -> f64 {
     all.sort_by(f64::total_cmp);
-    all[(all.len() * 95 / 100).min(all.len() - 1)]
-}
-
-fn row(what: &str, value: f64, budget: Option<f64>) -> Value {
-    let mut row = json!({"what": what, "value": value, "unit": "ms"});
-    if let Some(most) = budget {
-        row["budget"] = format!("≤ {most} ms").into();
-        row["within"] = (value <= most).into();
-    }
-    row
+    quantile(all, 0.95)
 }

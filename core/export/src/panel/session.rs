@@ -62,7 +62,7 @@ pub fn turns(cluster: &Cluster, session: &str, name: impl Fn(WorkerIx) -> String
         .filter_map(|decided| Some((ttft_of(decided)?, decided.decision.id)))
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .filter(|_| reported > 1);
-    let mut before: Option<WorkerIx> = None;
+    let mut before = left_out.checked_sub(1).map(|last| all[last].decision.worker);
     let turn = |(at, decided): (usize, &&DecisionEntry)| {
         let (id, worker) = (decided.decision.id, decided.decision.worker);
         let moved_from = before.replace(worker).filter(|former| *former != worker);
@@ -82,8 +82,7 @@ pub fn turns(cluster: &Cluster, session: &str, name: impl Fn(WorkerIx) -> String
             sentence: sentence(cluster, decided, (moved_from, lost), &name),
         }
     };
-    let turns: Vec<Turn> = all.iter().enumerate().map(turn).collect();
-    turns.into_iter().skip(left_out).collect()
+    all.iter().enumerate().skip(left_out).map(turn).collect()
 }
 
 /// `moved from W1 to W3: 212 blocks (3,392 tokens) computed anew, worker was busier. …`

@@ -11,8 +11,6 @@ use crate::time_range::TimeSpan;
 pub struct TrendStep {
     /// At each step but the last, in the order of [`super::Step::ALL`].
     pub steps: [u64; 5],
-    /// Of prompts whose reuse is reported, what their chosen workers held, and what was reused.
-    pub reported: (u64, u64),
 }
 
 impl TrendStep {
@@ -53,8 +51,5 @@ impl Trend {
         let part = u128::from(at.since(self.span.from)) * count / u128::from(length_ms);
         let Some(part) = self.parts.get_mut(part.min(count.saturating_sub(1)) as usize) else { return };
         part.steps.iter_mut().zip(reuse.steps).for_each(|(sum, of)| *sum += of);
-        if let Some(reused) = reuse.reused {
-            part.reported = (part.reported.0 + reuse.steps[4], part.reported.1 + reused);
-        }
     }
 }

@@ -13,8 +13,9 @@ use super::book::{
 use super::reconstruct::{AFTER_MS, Found, RouterReport};
 use radixscope_model::id::{DecisionId, Millis};
 use radixscope_model::micros::Micros;
-use radixscope_model::record::{Decision, NotReconstructed, PathEnd, Reuse};
+use radixscope_model::record::{Counter, Decision, LogSignal, NotReconstructed, PathEnd, Reuse};
 use radixscope_router::Formula;
+use radixscope_state::cluster::{Cluster, ProcessState};
 
 /// Longest that a decision waits for what was published before it: half a second by the clock of who receives. Events
 /// are rarely later, and who looks on does not want to wait longer.
@@ -216,6 +217,7 @@ pub(super) fn report(
     prompt: &PromptHashes,
     decision: &Decision,
     (context, are_keyed): (&PartContext<'_>, bool),
+    cluster: &Cluster,
 ) -> Option<RouterReport> {
     let logged = slots.choice.map(|choice| choice.time);
     let sequence = slots.sequence.as_ref();
@@ -239,9 +241,20 @@ pub(super) fn report(
         formula: slots.costs.as_ref().map(|costs| costs.formula).or_else(by_message),
         is_by_cost: decision.is_by_cost(),
         is_traced: prompt.are_of_trace() && !context.was_named,
-        predicts: context.predicts && !context.ignores_cache,
-        has_shared_cache: context.has_shared_cache && !context.ignores_cache,
+        predicts: !context.ignores_cache && predicts(cluster),
+        has_shared_cache: !context.ignores_cache && has_shared_cache(cluster),
         looked_up: context.looked_up(slots).filter(|&looked_up| looked_up < at).unwrap_or(at),
         is_named: context.ignores_cache || (names_blocks && !are_keyed) || prompt.are_public(),
     })
+}
+
+/// Whether a router counts blocks as cached that it expects.
+fn predicts(cluster: &Cluster) -> bool {
+    cluster.sign(|sign| matches!(sign, LogSignal::PredictsOnRoute { .. })).is_some()
+}
+
+/// Whether a router counts blocks of a shared cache.
+fn has_shared_cache(cluster: &Cluster) -> bool {
+    let looked_up = |process: &ProcessState| process.counter_value(Counter::SharedCacheLookups);
+    cluster.processes().iter().any(|process| looked_up(process).is_some_and(|lookups| lookups > 0.0))
 }

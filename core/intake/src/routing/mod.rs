@@ -73,8 +73,8 @@ use radixscope_dynamo::trace::RequestTrace;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{
-    Counter, Decision, DecisionSource, DepartureCause, Entry, LogSignal, NotReconstructed, Progress, Record,
-    ReportedSettings, Role, RoleEvidence, SettingsSource,
+    Decision, DecisionSource, DepartureCause, Entry, NotReconstructed, Progress, Record, ReportedSettings,
+    Role, RoleEvidence, SettingsSource,
 };
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
@@ -303,7 +303,7 @@ impl Routing {
             let context = context(book, part, sessions, cluster);
             let decision = book::resolve(&part.slots, &context);
             let are_keyed = tracking.are_keyed(part.pool);
-            let report = costs::report(&part.slots, prompt, &decision, (&context, are_keyed))?;
+            let report = costs::report(&part.slots, prompt, &decision, (&context, are_keyed), cluster)?;
             let formula = report.formula.unwrap_or(formula);
             let decided_ms = report.at.millis();
             *weighed_until = decided_ms.max(*weighed_until);
@@ -388,7 +388,8 @@ impl Routing {
                     || context.completed.is_some_and(|of| of.ended.isl_tokens.is_some()));
             let prompt = part.prompt.as_ref();
             let are_keyed = self.tracking.are_keyed(part.pool);
-            let report = prompt.and_then(|of| costs::report(slots, of, &decision, (&context, are_keyed)));
+            let report =
+                prompt.and_then(|of| costs::report(slots, of, &decision, (&context, are_keyed), cluster));
             if is_unsized && self.unsized_choices.len() < MAX_UNSIZED {
                 self.unsized_choices.insert(id);
             } else {
@@ -838,11 +839,6 @@ fn context<'a>(
         ignores_cache: is_decode && !is_bypassed,
         has_tiers: cluster.has_tiers(part.pool),
         settings: if is_bypassed { computing_prompts(settings) } else { settings },
-        predicts: cluster.sign(|sign| matches!(sign, LogSignal::PredictsOnRoute { .. })).is_some(),
-        has_shared_cache: cluster
-            .processes()
-            .iter()
-            .any(|process| process.counter_value(Counter::SharedCacheLookups).is_some_and(|n| n > 0.0)),
         was_named: part.was_named,
         in_state: known.map_or(&[][..], |known| known.decision.candidates.as_slice()),
         session: book

@@ -213,6 +213,11 @@ impl Reconstructor {
         best
     }
 
+    /// What was found of the prompt before is of another one.
+    fn forget(&mut self) {
+        (self.is_loaded, self.depth) = (false, None);
+    }
+
     /// Looks back to what workers held around a choice, for [`Self::reuse`] and [`Self::search`].
     pub(super) fn look_back(
         &mut self,
@@ -220,8 +225,7 @@ impl Reconstructor {
         choice: &WeighedChoice<'_>,
         departed: &impl Fn(WorkerIx) -> bool,
     ) -> Result<(), NotReconstructed> {
-        self.is_loaded = false;
-        self.depth = None;
+        self.forget();
         let Ground { cluster, changes, .. } = ground;
         let like = cluster.workers().get(choice.report.worker).ok_or(NotReconstructed::State)?;
         self.workers.clear();
@@ -258,7 +262,7 @@ impl Reconstructor {
         choice: &WeighedChoice<'_>,
         departed: &impl Fn(WorkerIx) -> bool,
     ) -> Result<Found, NotReconstructed> {
-        self.is_loaded = false;
+        self.forget();
         let lengths = (choice.report.isl_tokens, choice.report.block_size_tokens);
         let (Some(isl_tokens), Some(block_size)) = lengths else {
             return Err(NotReconstructed::BlockSize);
@@ -586,4 +590,40 @@ fn tree_size_at(ground: Ground<'_>, worker: WorkerIx, overlap_blocks: u32, at: M
     let changes = ground.changes.after(at).filter(|change| change.worker == worker && change.tier.is_none());
     let more: i64 = changes.map(|change| if change.was_held { 1 } else { -1 }).sum();
     ground.cluster.blocks(worker).unwrap_or(0).saturating_add_signed(more)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_that_cannot_be_weighed_has_nothing_of_the_one_before() {
+        let (cluster, changes) = (Cluster::default(), TreeChanges::default());
+        let (active, counted) = (ActiveSequences::default(), PerWorker::default());
+        let ground = Ground { cluster: &cluster, changes: &changes, active: &active, counted: &counted };
+        let report = RouterReport {
+            decision: DecisionId(1),
+            worker: WorkerIx(0),
+            at: Micros(1),
+            looked_up: Micros(1),
+            is_logged: true,
+            isl_tokens: None,
+            block_size_tokens: None,
+            overlap_blocks: None,
+            lower_tier_blocks: None,
+            logit: None,
+            formula: None,
+            is_by_cost: true,
+            is_traced: false,
+            predicts: false,
+            has_shared_cache: false,
+            is_named: true,
+        };
+        let settings = RouterSettings::new(Formula::E);
+        let choice = WeighedChoice { report: &report, prompt: Prompt::Chain(&[]), tracked: None, settings };
+        let mut reconstructor = Reconstructor { is_loaded: true, depth: Some(4), ..Reconstructor::default() };
+        let found = reconstructor.weigh(ground, &choice, &[settings], |_| false);
+        assert_eq!(found.err(), Some(NotReconstructed::BlockSize));
+        assert_eq!((reconstructor.is_loaded, reconstructor.depth()), (false, None));
+    }
 }

@@ -19,16 +19,7 @@ pub(crate) fn small(fault: Option<FaultPlan>) -> Config {
         concurrency: 24,
         max_batch: 16,
         max_num_tokens: 1_024,
-        workload: Workload {
-            starters: 4,
-            starter_tokens: (400, 600),
-            turns: (2, 4),
-            message_tokens: (20, 80),
-            pasted_tokens: (300, 900),
-            output_tokens: (80, 150),
-            short_output_tokens: (1, 80),
-            ..Workload::default()
-        },
+        workload: Workload::short(),
         fault,
         ..Config::default()
     }

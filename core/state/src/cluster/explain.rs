@@ -16,7 +16,7 @@ use radixscope_router::{Formula, Terms};
 const ROUNDING_SHARE: f64 = 0.02;
 
 /// A request that was held back by less was not queued: it was tokenised.
-const LONG_WAIT_US: u64 = 50_000;
+pub const LONG_WAIT_US: u64 = 50_000;
 
 /// A candidate's cost in parts, all in blocks.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -60,7 +60,7 @@ pub use cache_outcome::{CacheOutcome, HIT_SHARE, LostAffinity, NoCostGap};
 pub use completeness::Coverage;
 pub use decisions::{DecisionEntry, DecisionTotals, Decisions, MAX_CANDIDATES, MAX_DECISIONS};
 pub use departed::MAX_DEPARTED;
-pub use explain::CostParts;
+pub use explain::{CostParts, LONG_WAIT_US};
 pub use filter::{ByFilter, DecisionKind, Filter, Picked};
 pub use fold::{TOUCH_MS, touch, touched_ms};
 pub use hint::{Hint, HintOption, candidates_hint};

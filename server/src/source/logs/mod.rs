@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::time::Instant;
 
 use radixscope_dynamo::log_line::may_matter;
 use radixscope_intake::{MAX_LOG_LINE_BYTES, Payload};
@@ -24,7 +23,7 @@ use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
 use crate::source::SourceStatus;
 use crate::source::lines::Lines;
-use crate::source::link::LastStatus;
+use crate::source::link::{FileStatus, REPORT_EVERY, unreadable};
 use crate::time::now;
 use follower::{CHUNK_BYTES, Follower, ReadOutcome};
 use watch::Watch;
@@ -33,8 +32,6 @@ use watch::Watch;
 const POLL_EVERY: Duration = Duration::from_millis(200);
 /// Retry interval if a file cannot be read.
 const RETRY_EVERY: Duration = Duration::from_secs(1);
-/// How often the line counts in the state are updated.
-const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 /// A log to read.
 pub struct LogSource {
@@ -71,7 +68,7 @@ async fn read(path: &Option<PathBuf>, mut log: Log<'_>) -> Result<(), HubEnded> 
         return pipe(tokio::io::stdin(), "standard input", &mut log).await;
     };
     let shown = path.display().to_string();
-    log.say(LinkState::Connecting, format!("Opening {shown}.")).await?;
+    log.status.say(LinkState::Connecting, format!("Opening {shown}.")).await?;
     loop {
         follow(path, &shown, POLL_EVERY, &mut log).await?;
         match tokio::fs::File::open(path).await {
@@ -101,7 +98,7 @@ async fn pipe(mut from: impl AsyncRead + Unpin, shown: &str, log: &mut Log<'_>) 
         }
     };
     log.cut().await?;
-    log.say(LinkState::Ended, format!("End of {shown}{why}: {}.", log.counts())).await
+    log.status.say(LinkState::Ended, format!("End of {shown}{why}: {}.", log.counts())).await
 }
 
 /// Follows a file. Returns if the path is not a regular file.
@@ -144,15 +141,13 @@ struct Log<'t> {
     read: u64,
     /// Lines delivered because they may matter to intake.
     forwarded: u64,
-    last: LastStatus,
-    reported_at: Instant,
+    status: FileStatus<'t>,
 }
 
 impl<'t> Log<'t> {
     fn new(source: &'t str, name: Arc<str>, to: &'t SourceHandle) -> Self {
-        let (lines, last, reported_at) =
-            (Lines::new(MAX_LOG_LINE_BYTES), LastStatus::default(), Instant::now());
-        Self { source, name, to, lines, read: 0, forwarded: 0, last, reported_at }
+        let (lines, status) = (Lines::new(MAX_LOG_LINE_BYTES), FileStatus::new(source, to));
+        Self { source, name, to, lines, read: 0, forwarded: 0, status }
     }
 
     /// Splits bytes into lines and delivers those that may matter.
@@ -187,18 +182,18 @@ impl<'t> Log<'t> {
     }
 
     async fn is_catching_up(&mut self, shown: &str) -> Result<(), HubEnded> {
-        if self.last.state().is_some_and(|state| state != LinkState::Live) {
-            self.say(LinkState::CatchingUp, format!("Reading existing lines of {shown}.")).await?;
+        if self.status.state().is_some_and(|state| state != LinkState::Live) {
+            self.status.say(LinkState::CatchingUp, format!("Reading existing lines of {shown}.")).await?;
         }
         Ok(())
     }
 
     /// Everything was read. Reported again with new counts, at most every [`REPORT_EVERY`].
     async fn is_current(&mut self, shown: &str) -> Result<(), HubEnded> {
-        if self.last.state() == Some(LinkState::Live) && self.reported_at.elapsed() < REPORT_EVERY {
+        if self.status.is_current() {
             return Ok(());
         }
-        self.say(LinkState::Live, format!("Following {shown}: {}.", self.counts())).await
+        self.status.say(LinkState::Live, format!("Following {shown}: {}.", self.counts())).await
     }
 
     /// Files, or remainders of files, were removed before they were read.
@@ -209,23 +204,14 @@ impl<'t> Log<'t> {
 
     /// Reports why the log cannot be read.
     async fn fails(&mut self, shown: &str, error: &io::Error) -> Result<(), HubEnded> {
-        let (state, detail) = match error.kind() {
-            io::ErrorKind::NotFound => (LinkState::Connecting, format!("{shown} does not exist yet.")),
-            io::ErrorKind::PermissionDenied => {
-                (LinkState::Refused, format!("Permission denied for {shown}; allow this user to read it."))
-            }
+        let SourceStatus { state, detail } = match error.kind() {
+            io::ErrorKind::NotFound => SourceStatus::connecting(format!("{shown} does not exist yet.")),
             io::ErrorKind::IsADirectory => {
-                (LinkState::Refused, format!("{shown} is a directory; give --logs a file in it."))
+                SourceStatus::refused(format!("{shown} is a directory; give --logs a file in it."))
             }
-            _ => (LinkState::Connecting, format!("{shown} cannot be read: {error}.")),
+            _ => unreadable(shown, error),
         };
         let wait_s = RETRY_EVERY.as_secs();
-        self.say(state, format!("{detail} Retrying every {wait_s} s.")).await
-    }
-
-    /// Reports the state if it changed.
-    async fn say(&mut self, state: LinkState, detail: String) -> Result<(), HubEnded> {
-        self.reported_at = Instant::now();
-        self.last.report(self.to, self.source, SourceStatus { state, detail }).await
+        self.status.say(state, format!("{detail} Retrying every {wait_s} s.")).await
     }
 }

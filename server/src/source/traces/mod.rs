@@ -13,27 +13,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::time::Instant;
 
 use radixscope_dynamo::subject::{self, Subject};
 use radixscope_dynamo::trace::FileLine;
 use radixscope_dynamo::{DecodeError, Reason};
 use radixscope_intake::Payload;
 use radixscope_model::id::Millis;
-use radixscope_model::number_format::count;
+use radixscope_model::number_format::{count, plural};
 use radixscope_model::record::{LinkState, Topic};
 
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
 use crate::source::SourceStatus;
-use crate::source::link::LastStatus;
+use crate::source::link::{FileStatus, unreadable};
 use crate::time::now;
 use segment::{Segment, SegmentRead};
 
 /// Poll interval. A frontend writes once a second.
 const POLL_EVERY: Duration = Duration::from_millis(500);
-/// How often the counts in the state are updated.
-const REPORT_EVERY: Duration = Duration::from_secs(10);
 /// Requests that ended longer before the start are not delivered.
 const RECENT_MS: u64 = 10 * 60_000;
 /// Maximum segments that are followed, the latest by name.
@@ -95,8 +92,7 @@ struct Traces<'t> {
     delivered: u64,
     /// Requests that ended before `since`.
     older: u64,
-    last: LastStatus,
-    reported_at: Instant,
+    status: FileStatus<'t>,
 }
 
 impl<'t> Traces<'t> {
@@ -110,21 +106,20 @@ impl<'t> Traces<'t> {
             segments: BTreeMap::new(),
             delivered: 0,
             older: 0,
-            last: LastStatus::default(),
-            reported_at: Instant::now(),
+            status: FileStatus::new(&source.name, to),
         }
     }
 
     async fn follow(&mut self) -> Result<(), HubEnded> {
         loop {
-            match self.find() {
+            match self.find().await {
                 Ok(()) if self.segments.is_empty() => {
                     let shown = self.path.display();
                     let detail = format!(
                         "No request traces at {shown} yet: no such file, no file in it and none that begins with its name ends in \
                          .jsonl or .jsonl.gz."
                     );
-                    self.say(LinkState::Connecting, detail).await?;
+                    self.status.say(LinkState::Connecting, detail).await?;
                 }
                 Ok(()) => self.read_all().await?,
                 Err(error) => self.fails(&error).await?,
@@ -134,8 +129,10 @@ impl<'t> Traces<'t> {
     }
 
     /// Finds the segments that are there.
-    fn find(&mut self) -> io::Result<()> {
-        let found = segments_of(self.path)?;
+    async fn find(&mut self) -> io::Result<()> {
+        let path = self.path.to_owned();
+        let found = tokio::task::spawn_blocking(move || segments_of(&path)).await;
+        let found = found.unwrap_or_else(|error| Err(io::Error::other(error)))?;
         self.segments.retain(|name, _| found.contains_key(name));
         for (name, path) in found {
             self.segments.entry(name).or_insert_with(|| Segment::new(path));
@@ -189,16 +186,12 @@ impl<'t> Traces<'t> {
         self.to.deliver(now(), payload).await
     }
 
-    /// Everything was read. Reported again with new counts, at most every [`REPORT_EVERY`].
+    /// Everything was read. Reported again with new counts now and then.
     async fn is_current(&mut self) -> Result<(), HubEnded> {
-        if self.last.state() == Some(LinkState::Live) && self.reported_at.elapsed() < REPORT_EVERY {
+        if self.status.is_current() {
             return Ok(());
         }
-        let files = if self.segments.len() == 1 {
-            "1 file".to_owned()
-        } else {
-            format!("{} files", self.segments.len())
-        };
+        let files = plural(self.segments.len() as u64, "file", "files");
         let older = match self.older {
             0 => String::new(),
             older => format!("; {} that ended more than 10 min before the start left out", count(older)),
@@ -208,25 +201,13 @@ impl<'t> Traces<'t> {
             self.path.display(),
             count(self.delivered)
         );
-        self.say(LinkState::Live, detail).await
+        self.status.say(LinkState::Live, detail).await
     }
 
     /// Reports why the traces cannot be read.
     async fn fails(&mut self, error: &io::Error) -> Result<(), HubEnded> {
-        let shown = self.path.display();
-        let (state, detail) = match error.kind() {
-            io::ErrorKind::PermissionDenied => {
-                (LinkState::Refused, format!("Permission denied for {shown}; allow this user to read it."))
-            }
-            _ => (LinkState::Connecting, format!("{shown} cannot be read: {error}.")),
-        };
-        self.say(state, detail).await
-    }
-
-    /// Reports the state if it changed.
-    async fn say(&mut self, state: LinkState, detail: String) -> Result<(), HubEnded> {
-        self.reported_at = Instant::now();
-        self.last.report(self.to, self.source, SourceStatus { state, detail }).await
+        let SourceStatus { state, detail } = unreadable(&self.path.display().to_string(), error);
+        self.status.say(state, detail).await
     }
 }
 

@@ -19,6 +19,7 @@ use radixscope_model::record::{
     Candidate, Completeness, DecidedBy, Decision, DecisionSource, NotReconstructed, Progress, same_cost,
 };
 use radixscope_router::RouterSettings;
+use radixscope_state::cluster::LONG_WAIT_US;
 
 /// What a part's decision depends on beside its own reports.
 #[derive(Clone, Copy)]
@@ -49,9 +50,6 @@ pub(in crate::routing) struct PartContext<'a> {
     pub(in crate::routing) has_tiers: bool,
     /// What the router ran with when it decided, as far as that is known.
     pub(in crate::routing) settings: RouterSettings,
-    /// Whether a router counts blocks as cached that it expects, and whether one counts those of a shared cache.
-    pub(in crate::routing) predicts: bool,
-    pub(in crate::routing) has_shared_cache: bool,
     /// Candidates that only the state still has.
     pub(in crate::routing) in_state: &'a [Candidate],
     /// Whether a router's message or a log named its prompt.
@@ -97,7 +95,7 @@ impl<'a> PartContext<'a> {
         }
         let by_input = || Some(slots.input?.time).filter(|time| !time.is_received).map(|time| time.at);
         // Between arrival and the look-up the prompt is tokenised, which takes some milliseconds.
-        let waited = || queued_us(slots, self).filter(|&us| us > SHORT_WAIT_US);
+        let waited = || queued_us(slots, self).filter(|&us| us > LONG_WAIT_US);
         let arrived = || self.way.arrived.or_else(|| slots.trace?.received_ms.map(Micros::of));
         by_input().or_else(|| waited().and_then(|_| arrived()))
     }
@@ -108,9 +106,6 @@ impl<'a> PartContext<'a> {
         Some((slots.sequence.as_ref()?, slots))
     }
 }
-
-/// Requests that were weighed within this time after their arrival did not wait for a worker.
-const SHORT_WAIT_US: u64 = 50_000;
 
 /// From the request's arrival to the choice of its first worker, in microseconds: the trace measures it, the log's lines give it.
 fn queued_us(slots: &Slots, context: &PartContext<'_>) -> Option<u64> {

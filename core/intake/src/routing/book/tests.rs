@@ -378,8 +378,6 @@ fn context(completed: Option<&Completed>) -> PartContext<'_> {
         ignores_cache: false,
         has_tiers: false,
         settings: RouterSettings::new(Formula::E),
-        predicts: false,
-        has_shared_cache: false,
         was_named: true,
         in_state: &[],
         session: None,
