@@ -1,12 +1,15 @@
 //! `cargo xtask test`: everything that must pass before a change is taken.
 
 use std::{
+    env,
+    path::Path,
     process::{Command, ExitCode},
     thread,
     time::Duration,
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
+use nix::sys::statvfs::statvfs;
 
 use crate::{
     check, page,
@@ -184,8 +187,28 @@ pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
     test(&mut steps, "about 11 min on two cores", &[])
 }
 
+/// What the tests that run beside each other write at most: profiles of browsers, stores of servers, recordings.
+const DISK_SPACE: u64 = 3 << 30;
+
+/// Fails where `folder` cannot take [`DISK_SPACE`] more: on a full disk tabs crash and servers do not start, and neither says why.
+fn require_disk_space(folder: &Path) -> Result<()> {
+    let disk = statvfs(folder).with_context(|| format!("{} has no file system", folder.display()))?;
+    let free = disk.blocks_available().saturating_mul(disk.fragment_size());
+    if free < DISK_SPACE {
+        let megabytes = |bytes: u64| bytes / 1_000_000;
+        bail!(
+            "{} MB are free in {}, and the tests need {} MB: remove what is not needed, such as target/debug/incremental",
+            megabytes(free),
+            folder.display(),
+            megabytes(DISK_SPACE)
+        );
+    }
+    Ok(())
+}
+
 /// Runs tests as the last step, and says what came of them.
 fn test(steps: &mut Steps<'_>, usual: &str, arguments: &[&str]) -> Result<ExitCode> {
+    require_disk_space(&env::temp_dir())?;
     let mut counts = Counts::default();
     let tested = steps.step("Tests", usual, |step| {
         let cores = thread::available_parallelism().map_or(1, usize::from);
