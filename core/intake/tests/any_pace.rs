@@ -274,7 +274,7 @@ fn differences(one: &Cluster, other: &Cluster) -> (usize, Vec<String>) {
 /// All recordings of the repository in which something reports decisions.
 fn recordings() -> Vec<Recording> {
     let more = std::env::var_os("RADIXSCOPE_CAPTURES").map(PathBuf::from);
-    let own = ["captures", "topologies", "routing"].map(|name| fixtures().with_file_name(name));
+    let own = ["captures", "topologies", "routing", "bursts"].map(|name| fixtures().with_file_name(name));
     let folders = more.map_or_else(|| own.to_vec(), |folder| vec![folder]);
     let only = std::env::var("ONLY").unwrap_or_default();
     let all = folders.iter().flat_map(|folder| Recording::all_in(folder));

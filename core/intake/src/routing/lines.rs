@@ -498,7 +498,7 @@ impl Routing {
             let LoggedInput { isl_tokens, block_size_tokens, .. } = input.length;
             isl_tokens.div_ceil(u64::from(block_size_tokens))
         });
-        let may_be_look = self.book.pass_look(&key) && role_is_apart(key.role, key.pool, cluster);
+        let may_be_look = self.book.pass_look(&key);
         let id = self.book.join(&key, time.read_ms);
         let costs =
             of_formula.zip(open.formula).map(|(overlap_blocks, (formula, prefill_factor))| LoggedCosts {
@@ -518,6 +518,7 @@ impl Routing {
         if let Some(part) = self.book.change(id) {
             part.slots.choice.get_or_insert(LoggedChoice {
                 time: time.reported(),
+                may_be_look,
                 logit: (chosen_by != ChosenBy::Policy).then_some(selected.logit.value),
                 chosen_by,
                 cached_blocks,
@@ -529,10 +530,6 @@ impl Routing {
         }
         if count > 0 {
             self.book.count_candidates(id, count);
-        }
-        // Where a router looks at both pools first, its messages alone tell when it counts a request.
-        if time.decided_ms.is_some() && !may_be_look {
-            self.active.chosen(time.at, id);
         }
         match input {
             Some(input) => self.looked_up(id, input, time.read_ms),
@@ -710,11 +707,6 @@ fn cached_on_device(selected: &Selected<'_>, settings: &RouterSettings) -> Optio
 fn lower_blocks(selected: &Selected<'_>) -> Option<LowerBlocks> {
     let host = selected.host_pinned_blocks?;
     Some(LowerBlocks { host, disk: selected.disk_blocks.unwrap_or(0) })
-}
-
-/// Whether prefill and decode are apart: the log calls workers that do both `decode`, too.
-fn role_is_apart(role: Option<Role>, pool: PoolIx, cluster: &Cluster) -> bool {
-    role == Some(Role::Prefill) || super::is_decode(pool, cluster)
 }
 
 fn outcome_of(ending: log_line::Ending) -> Outcome {

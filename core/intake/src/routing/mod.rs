@@ -281,6 +281,7 @@ impl Routing {
         }
         let formula = if self.own_ids { Formula::B } else { Formula::E };
         self.reopen_of_settings(cluster);
+        self.count_requests(cluster);
         let Self {
             book,
             costs,
@@ -362,11 +363,8 @@ impl Routing {
 
     /// Decisions and progress that differ from what the state has.
     fn publish(&mut self, now: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
-        let effects = self.book.take_effects();
-        for (id, at) in effects.moved {
-            self.active.chosen(at, id);
-        }
-        for id in effects.caught_up {
+        self.count_requests(cluster);
+        for id in self.book.take_caught_up() {
             if let Some(steps) = self.book.part(id).map(|part| part.slots.steps) {
                 self.apply(id, &steps);
             }
@@ -415,6 +413,13 @@ impl Routing {
             }
         }
         records
+    }
+
+    /// Tells the loads from when they count the requests that changed.
+    fn count_requests(&mut self, cluster: &Cluster) {
+        for (id, (from, is_logged)) in self.book.take_counts(|pool| is_decode(pool, cluster)) {
+            self.active.count_from(from, is_logged, id);
+        }
     }
 
     /// Applies steps of a request whose choice is known to the loads.
@@ -532,6 +537,8 @@ impl Routing {
         }
         if is_news {
             self.pair_all(cluster);
+            // Lines that looked like choices may be of looks now.
+            self.costs.reopen(&self.book, Micros::default());
         }
     }
 

@@ -303,40 +303,41 @@ impl ActiveSequences {
         }
     }
 
-    /// The router chose the worker of a request at `at`, by its log. It counts the request from then on; its message of
-    /// that is published later, on a busy machine tens of milliseconds.
-    pub fn chosen(&mut self, at: Micros, request: DecisionId) {
+    /// From when the router counts a request: by its log's line of the choice (`is_logged`), else by its message, which is published
+    /// later, on a busy machine tens of milliseconds.
+    pub fn count_from(&mut self, from: Micros, is_logged: bool, request: DecisionId) {
         let Some(active) = self.requests.get_mut(&request) else {
-            // One that is over, as in a backlog: what it was counted for then is known still.
-            if self.ended.contains_key(&request) {
-                self.move_steps(at, request);
-            } else {
-                self.remember(request).chosen = Some(at);
+            match self.ended.get_mut(&request) {
+                // As in a backlog: what it was counted for then is known still.
+                Some(steps) if steps.is_over => self.move_steps((from, is_logged), request),
+                Some(steps) => steps.chosen = is_logged.then_some(from),
+                None if is_logged => self.remember(request).chosen = Some(from),
+                None => {}
             }
             return;
         };
-        if active.is_logged && active.added == at {
+        if (active.added, active.is_logged) == (from, is_logged) {
             return;
         }
-        (active.added, active.is_logged) = (at, true);
+        (active.added, active.is_logged) = (from, is_logged);
         let of = self.workers.of(active.worker);
-        of.first =
-            of.first.map(|first| if first.1 == request { (at, request) } else { first.min((at, request)) });
-        self.move_steps(at, request);
+        let moved = (from, request);
+        of.first = of.first.map(|first| if first.1 == request { moved } else { first.min(moved) });
+        self.move_steps((from, is_logged), request);
     }
 
-    /// A request counts from `at` on.
-    fn move_steps(&mut self, at: Micros, request: DecisionId) {
+    /// A request counts from another time on.
+    fn move_steps(&mut self, (from, is_logged): (Micros, bool), request: DecisionId) {
         let is_it = |passed: &PastStep| passed.request == request && passed.step == LoadStep::Added;
         let Some(place) = self.passed.iter().rposition(is_it) else { return };
         for passed in self.passed.range_mut(place..) {
             if passed.request == request {
                 (passed.at, passed.is_logged) = match passed.step {
-                    LoadStep::Added => (at, true),
-                    _ => (passed.at.max(at), false),
+                    LoadStep::Added => (from, is_logged),
+                    _ => (passed.at.max(from), false),
                 };
             }
-            passed.latest = passed.latest.max(at);
+            passed.latest = passed.latest.max(from);
         }
     }
 
@@ -715,12 +716,12 @@ mod tests {
             (past.load.prefill_tokens, past.load.requests, past.was_used)
         };
         let mut line_first = ActiveSequences::default();
-        line_first.chosen(at(55), id(1));
+        line_first.count_from(at(55), true, id(1));
         line_first.add(at(107), id(1), W, &[1, 2], 32);
         let mut message_first = ActiveSequences::default();
         message_first.add(at(107), id(1), W, &[1, 2], 32);
         message_first.prefill_completed(at(120), id(1));
-        message_first.chosen(at(55), id(1));
+        message_first.count_from(at(55), true, id(1));
         for active in [&line_first, &message_first] {
             assert_eq!(seen(active, 88, 88), (32, 1, true));
             assert_eq!(seen(active, 54, 54), (0, 0, false));
@@ -734,7 +735,7 @@ mod tests {
         let mut later = ActiveSequences::default();
         later.add(at(10), id(1), W, &[], 32);
         later.add(at(11), id(2), W, &[], 16);
-        later.chosen(at(12), id(1));
+        later.count_from(at(12), true, id(1));
         assert_eq!(past(&later, 11, &[]).load.prefill_tokens, 16);
         assert_eq!(past(&later, 12, &[]).load.prefill_tokens, 48);
     }
@@ -795,7 +796,7 @@ mod tests {
         active.add(at(10), id(1), W, &[1, 2], 32);
         active.add(at(10), id(2), W, &[3], 16);
         active.prefill_completed(at(20), id(1));
-        active.chosen(decided, id(9));
+        active.count_from(decided, true, id(9));
         active.add(at(20), id(9), W, &[4], 16);
         active.reported(id(9));
         active.prefill_completed(at(20), id(2));

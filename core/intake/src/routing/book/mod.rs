@@ -70,15 +70,6 @@ pub(super) use slots::{
 /// Place of a request in the book: ascending, never used twice.
 type RequestIx = u64;
 
-/// What joining changed beside the part that a report is about.
-#[derive(Default)]
-pub(super) struct Effects {
-    /// Choices that the log's line of another time is about now.
-    pub(super) moved: Vec<(DecisionId, Micros)>,
-    /// Parts whose steps or end were reported before them.
-    pub(super) caught_up: Vec<DecisionId>,
-}
-
 /// The requests.
 #[derive(Default)]
 pub(super) struct RequestBook {
@@ -93,7 +84,8 @@ pub(super) struct RequestBook {
     due: BTreeSet<(Millis, RequestIx)>,
     /// Parts whose decision may differ from what the state has.
     changed: BTreeSet<DecisionId>,
-    effects: Effects,
+    /// Parts whose steps or end were reported before them.
+    caught_up: Vec<DecisionId>,
     /// Parts with candidates, oldest first, and how many candidates they have.
     with_candidates: VecDeque<(DecisionId, usize)>,
     candidates: usize,
@@ -256,9 +248,29 @@ impl RequestBook {
         all.filter(|part| is_meant(part)).map(|part| part.id).collect()
     }
 
-    /// What joining changed since the last call.
-    pub(super) fn take_effects(&mut self) -> Effects {
-        std::mem::take(&mut self.effects)
+    /// Parts that began since the last call although their steps or their end had been reported.
+    pub(super) fn take_caught_up(&mut self) -> Vec<DecisionId> {
+        std::mem::take(&mut self.caught_up)
+    }
+
+    /// From when loads are to count the parts that changed, where that is not what they do, each with whether its log has that time.
+    pub(super) fn take_counts(
+        &mut self,
+        is_decode: impl Fn(PoolIx) -> bool,
+    ) -> Vec<(DecisionId, (Micros, bool))> {
+        let changed = std::mem::take(&mut self.changed);
+        let counts = changed.iter().filter_map(|&id| {
+            let part = self.part_mut(id)?;
+            let from = part.counted_from(is_decode(part.pool));
+            if from.is_none() || from == part.counted {
+                return None;
+            }
+            part.counted = from;
+            Some((id, from?))
+        });
+        let counts = counts.collect();
+        self.changed = changed;
+        counts
     }
 
     fn new_part(
@@ -278,6 +290,7 @@ impl RequestBook {
             prompt: None,
             was_named: false,
             tracked: None,
+            counted: None,
             computed_from: None,
             prompt_ms: Millis(0),
             begun: Micros::default(),
@@ -296,7 +309,7 @@ impl RequestBook {
             is_late = true;
         }
         if is_late {
-            self.effects.caught_up.push(part.id);
+            self.caught_up.push(part.id);
         }
         self.parts.insert(part.id, ix);
         request.parts.push(part);

@@ -233,9 +233,6 @@ impl RequestBook {
         }
         if part.slots.choice.is_none() {
             part.slots.choice = slots.choice;
-            if let Some(choice) = slots.choice.filter(|choice| !choice.time.is_received) {
-                self.effects.moved.push((id, choice.time.at));
-            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::join::Mark;
-use super::slots::{Completed, PromptHashes, Session, Slots, Steps};
+use super::slots::{Completed, LoggedChoice, PromptHashes, Session, Slots, Steps};
 use crate::routing::reconstruct::RouterReport;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::micros::Micros;
@@ -25,6 +25,8 @@ pub(in crate::routing) struct RequestPart {
     pub(in crate::routing) was_named: bool,
     /// What the router names the prompt by in its messages, where that is something else: its loads are of such hashes.
     pub(in crate::routing) tracked: Option<Arc<[u64]>>,
+    /// From when loads count it, and whether that is the time of the log's line of its choice.
+    pub(in crate::routing) counted: Option<(Micros, bool)>,
     /// What its costs were computed from.
     pub(in crate::routing) computed_from: Option<RouterReport>,
     /// When the prompt was received.
@@ -46,6 +48,15 @@ impl RequestPart {
     /// What its worker does, by a report: `decode` also of a worker that does both.
     pub(in crate::routing) fn role(&self) -> Option<Role> {
         self.role
+    }
+
+    /// From when the router counts it, and whether its log has that time. Where a router looks at both pools first, its messages alone
+    /// tell. `is_decode`: whether its pool decodes alone.
+    pub(in crate::routing) fn counted_from(&self, is_decode: bool) -> Option<(Micros, bool)> {
+        let is_apart = is_decode || self.role == Some(Role::Prefill);
+        let is_choice = |of: &LoggedChoice| !of.time.is_received && !(of.may_be_look && is_apart);
+        let by_line = self.slots.choice.filter(is_choice).map(|of| (of.time.at, true));
+        by_line.or_else(|| self.slots.sequence.as_ref().map(|of| (of.time.at, false)))
     }
 
     /// When the prompt was received.

@@ -139,6 +139,8 @@ pub(in crate::routing) struct HeldBlocks {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(in crate::routing) struct LoggedChoice {
     pub(in crate::routing) time: ReportTime,
+    /// Whether the router may only have looked at the worker, if prefill and decode are apart.
+    pub(in crate::routing) may_be_look: bool,
     /// Its cost. `None`: what the line has is not one of the cost formula.
     pub(in crate::routing) logit: Option<f64>,
     /// What the line shows of how it was chosen.

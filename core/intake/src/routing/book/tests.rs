@@ -260,7 +260,7 @@ fn steps_and_ends_wait_for_their_choice_but_not_for_ever() {
     assert_eq!(book.step("a", (WorkerIx(2), PoolIx(1)), elsewhere, NOW), None);
     let a = report(&mut book, &CorrelationKey { request_id: Some("a"), ..key(Log, 3) });
     assert_eq!(book.part(a).expect("a part").slots.steps, first_token(5));
-    assert_eq!(book.take_effects().caught_up, [a]);
+    assert_eq!(book.take_caught_up(), [a]);
     assert!(book.complete(("b", None), completed(Some(8)), NOW).is_empty());
     assert!(
         book.expire(Millis(HOLD_MS), Micros::of(Millis(HOLD_MS + 900)), LINGER_MS, |_| false).is_empty(),
@@ -404,7 +404,7 @@ fn candidate(overlap_blocks: u32, cost: f64) -> Candidate {
 
 pub(super) fn choice(logit: f64, cached_blocks: Option<u64>) -> Option<LoggedChoice> {
     let (logit, chosen_by) = (Some(logit), ChosenBy::Weighing);
-    Some(LoggedChoice { time: time(100), logit, chosen_by, cached_blocks, lower: None })
+    Some(LoggedChoice { time: time(100), may_be_look: false, logit, chosen_by, cached_blocks, lower: None })
 }
 
 fn costs(overlap_blocks: u32) -> Option<LoggedCosts> {
