@@ -401,6 +401,8 @@ impl ActiveSequences {
     /// The router's own message of an end that a log reported before: its time counts.
     fn freed_at(&mut self, at: Micros, request: DecisionId) {
         let received = self.received;
+        // What is received next came behind it.
+        self.received += 1;
         let of_it = |passed: &&mut PastStep| passed.request == request && passed.step != LoadStep::FirstToken;
         let mut steps = self.passed.iter_mut().filter(of_it);
         let Some(added) = steps.next().filter(|passed| passed.step == LoadStep::Added).map(|p| p.at) else {
@@ -805,5 +807,20 @@ mod tests {
         };
         assert_eq!(seen(decided, true), 16);
         assert_eq!(seen(Micros(20_100), true), 0, "another state is tried apart");
+    }
+
+    #[test]
+    fn an_end_that_a_log_reported_before_counts_by_its_own_message() {
+        let mut active = ActiveSequences::default();
+        let decided = Micros(20_099);
+        active.add_logged(at(10), id(1), W, &[1, 2], 0);
+        active.free_logged(at(30), id(1));
+        active.add_logged(decided, id(9), W, &[4], 16);
+        active.count_from(decided, true, id(9));
+        // The messages: of one millisecond, the end before the choice.
+        active.free(at(20), id(1));
+        active.reported(id(9));
+        let when = LoadTime { at: decided, decided, is_logged: true };
+        assert_eq!(active.load_at(W, when, id(9), &[]).load.blocks, 0);
     }
 }
