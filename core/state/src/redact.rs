@@ -58,7 +58,7 @@ pub(crate) fn router_ref(source: SettingsSource, of: &mut RouterRef, names: &mut
     let kind = match source {
         // The frontend has the name of its metrics, which texts name too.
         SettingsSource::PolicyEndpoint => "process",
-        SettingsSource::Log => "log",
+        SettingsSource::Log | SettingsSource::StartUpLog => "log",
         SettingsSource::ModelCard => "card",
         SettingsSource::PolicyFile | SettingsSource::Default => "file",
     };

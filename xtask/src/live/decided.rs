@@ -18,8 +18,8 @@ use crate::steps::Step;
 
 /// The table's heading.
 pub(super) const HEADING: &str = "\
-| Dynamo | configuration | requests | cost | session | policy | right | wrong | unknown | costs shown | differing |\n\
-|---|---|---|---|---|---|---|---|---|---|---|";
+| Dynamo | configuration | requests | cost | session | policy | right | wrong | unknown | costs shown | differing | without costs because of |\n\
+|---|---|---|---|---|---|---|---|---|---|---|---|";
 /// Sends the requests.
 const CLIENT: &str = include_str!("client.py");
 /// Blocks of each worker: few, so that they are evicted.
@@ -194,6 +194,7 @@ fn compare(sent: &Path, recording: &Path, version: &str, of: Configuration) -> R
     }
     let costs = logged_costs(&recording.join("frontend.log.gz"))?;
     let (mut shown, mut text) = (BTreeMap::<String, usize>::new(), String::new());
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     let (mut requests, mut right, mut wrong, mut unknown, mut with_costs, mut differing) = (0, 0, 0, 0, 0, 0);
     for line in fs::read_to_string(sent).with_context(|| format!("no {}", sent.display()))?.lines() {
         let request: Value = serde_json::from_str(line)?;
@@ -215,6 +216,7 @@ fn compare(sent: &Path, recording: &Path, version: &str, of: Configuration) -> R
         }
         *shown.entry(by.unwrap_or("unknown").to_owned()).or_default() += 1;
         if row["completeness"] == "chosen only" {
+            *reasons.entry(row["not_reconstructed"].as_str().unwrap_or("-")).or_default() += 1;
             continue;
         }
         let chosen = row["candidates"].as_array().into_iter().flatten().find(|of| of["selected"] == true);
@@ -230,12 +232,14 @@ fn compare(sent: &Path, recording: &Path, version: &str, of: Configuration) -> R
         bail!("no request was answered: see {}", recording.display());
     }
     let by = |name: &str| shown.get(name).copied().unwrap_or(0);
+    let reasons: Vec<String> = reasons.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
     let row = format!(
-        "| {version} | {} | {requests} | {} | {} | {} | {right} | {wrong} | {unknown} | {with_costs} | {differing} |",
+        "| {version} | {} | {requests} | {} | {} | {} | {right} | {wrong} | {unknown} | {with_costs} | {differing} | {} |",
         of.name(),
         by("cost"),
         by("session_affinity"),
-        by("policy")
+        by("policy"),
+        reasons.join(", ")
     );
     Ok(Outcome { row, text, wrong: wrong + differing })
 }

@@ -6,7 +6,7 @@ use super::printed::Printed;
 use radixscope_model::id::{Worker, WorkerId};
 #[cfg(doc)]
 use radixscope_model::record::MAX_SESSION_BYTES;
-use radixscope_model::record::{LogSignal, Role, RoutingMode};
+use radixscope_model::record::{LogSignal, Role, RouterNumbers, RoutingMode};
 
 /// The contents of a line.
 #[derive(Clone, PartialEq, Debug)]
@@ -43,6 +43,8 @@ pub enum LogEvent<'a> {
     RequestReceived(RequestReceived<'a>),
     /// The end of a request, as the frontend measured it (≥ 1.1).
     RequestDone(RequestDone<'a>),
+    /// What a frontend's routers were started with (≥ 1.6; all of them at DEBUG, those of prefill pools at INFO).
+    StartedWith(StartedWith),
     /// The router begins to count load for a worker.
     WorkerAdded(Worker),
     /// The router forgets the load of a worker.
@@ -58,6 +60,15 @@ pub enum LogEvent<'a> {
         /// Of which worker, if the line names one; rank 0 where it names none.
         worker: Option<Worker>,
     },
+}
+
+/// Settings of routers at their start.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct StartedWith {
+    /// What the workers do that these routers choose among. Decode routers get settings of their own, which no line has.
+    pub roles: &'static [Role],
+    /// The settings, as far as they are numbers that this version knows.
+    pub numbers: RouterNumbers,
 }
 
 impl LogEvent<'_> {
@@ -77,6 +88,7 @@ impl LogEvent<'_> {
             LogEvent::RoutedDirectly(routed) => Some(Worker { id: routed.worker, dp_rank: 0 }),
             LogEvent::Tie(_)
             | LogEvent::Stopping
+            | LogEvent::StartedWith(_)
             | LogEvent::Unreachable(_)
             | LogEvent::RoutingInput(_)
             | LogEvent::OverlapRefreshed(_)
@@ -101,6 +113,7 @@ impl LogEvent<'_> {
         let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         match self {
             LogEvent::Stopping => LogEvent::Stopping,
+            LogEvent::StartedWith(started) => LogEvent::StartedWith(started),
             LogEvent::WorkerAdded(worker) => LogEvent::WorkerAdded(worker),
             LogEvent::WorkerRemoved(worker) => LogEvent::WorkerRemoved(worker),
             LogEvent::InstanceRemoved(id) => LogEvent::InstanceRemoved(id),

@@ -22,6 +22,7 @@ mod printed;
 mod read;
 mod scan;
 mod sign;
+mod started;
 mod text;
 
 use std::borrow::Cow;
@@ -29,7 +30,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-pub use event::{
+pub use event::{StartedWith, 
     Dispatched, Ending, Formula, LogEvent, OverlapRefreshed, PrefillBypassed, RequestDone, RequestIds,
     RequestReceived, RouteDone, RoutedDirectly, RoutingBest, RoutingInput, Selected, SelectedWithoutKv,
     SessionLookup, Terms, Tie, Unreachable, UnreachableWhy,
@@ -85,7 +86,7 @@ impl Level {
 
 /// One of these is in every line about routing; none has a character that JSON escapes or that
 /// could be coloured.
-const PHRASES: [&str; 27] = [
+const PHRASES: [&str; 29] = [
     "ormula for worker_id=",
     "Multiple workers tied with same logit",
     "Selected worker",
@@ -113,6 +114,8 @@ const PHRASES: [&str; 27] = [
     "predict-on-route side indexer",
     "Conditional disagg routing to decode worker",
     "refreshed overlap scores",
+    "CONFIG_DUMP: ",
+    "Activating prefill router",
 ];
 
 /// Whether a line can say something about routing: a cheap search for fixed phrases, for a source that wants to hand

@@ -9,6 +9,7 @@ use super::fields::{FieldKey, Fields};
 use super::printed::Printed;
 use super::scan::Scan;
 use super::sign::sign;
+use super::started;
 use crate::error::Reason;
 use crate::wire::{Fault, InField};
 use radixscope_model::id::{Worker, WorkerId};
@@ -110,6 +111,19 @@ pub(super) fn event(message: LogMessage<'_>) -> Result<Option<LogEvent<'_>>, Fau
     }
     if let Some(rest) = message.after("request received").filter(|_| message.is_of_metrics()) {
         return request_received(message.fields(rest)).field("request").map(Some);
+    }
+    // In text its first word passes for a target.
+    let is_dump = message.scope.trim_end().ends_with("CONFIG_DUMP:");
+    if let Some(dump) = text.strip_prefix("CONFIG_DUMP: ").or(is_dump.then_some(text)) {
+        return Ok(started::dumped(dump).map(LogEvent::StartedWith));
+    }
+    if let Some(rest) = message.after("Activating prefill router") {
+        let printed = match &message.fields {
+            Some(fields) => fields.get(FieldKey::KvTuning).unwrap_or_default(),
+            // It is printed with spaces in it.
+            None => rest,
+        };
+        return Ok(started::printed(printed).map(LogEvent::StartedWith));
     }
     if let Some(rest) = text.strip_prefix("Adding worker WorkerWithDpRank ") {
         return worker_with_rank(rest).field("worker").map(|worker| Some(LogEvent::WorkerAdded(worker)));

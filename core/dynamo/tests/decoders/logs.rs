@@ -45,6 +45,7 @@ fn kind(event: &LogEvent<'_>) -> &'static str {
         LogEvent::OverlapRefreshed(_) => "overlap refreshed",
         LogEvent::RequestReceived(_) => "received",
         LogEvent::RequestDone(_) => "request done",
+        LogEvent::StartedWith(_) => "started with",
         LogEvent::WorkerAdded(_) => "added",
         LogEvent::WorkerRemoved(_) => "removed",
         LogEvent::InstanceRemoved(_) => "instance removed",
@@ -62,7 +63,8 @@ fn kind(event: &LogEvent<'_>) -> &'static str {
 /// Counted without the decoder: the words that only lines of this kind have.
 fn expected(lines: &[String]) -> BTreeMap<&'static str, usize> {
     let has = |line: &str, text: &[&str]| text.iter().all(|word| line.contains(word));
-    let kinds: [(&'static str, &[&str]); 18] = [
+    let kinds: [(&'static str, &[&str]); 19] = [
+        ("started with", &["CONFIG_DUMP: "]),
         ("formula", &["ormula for worker_id="]),
         ("tie", &["Multiple workers tied"]),
         ("stopping", &["Runtime shutdown initiated"]),

@@ -284,8 +284,12 @@ pub fn deployed_numbers(cluster: &Cluster, pool: PoolIx) -> Vec<SourcedNumber> {
 }
 
 /// Sources of settings that routers with formula E alone have.
-const SETTINGS_OF_E: [SettingsSource; 3] =
-    [SettingsSource::PolicyEndpoint, SettingsSource::ModelCard, SettingsSource::PolicyFile];
+const SETTINGS_OF_E: [SettingsSource; 4] = [
+    SettingsSource::PolicyEndpoint,
+    SettingsSource::ModelCard,
+    SettingsSource::StartUpLog,
+    SettingsSource::PolicyFile,
+];
 
 /// The same of one decision, with what Dynamo sets for the role of its pool.
 pub fn settings_of(cluster: &Cluster, decision: &Decision) -> Option<RouterSettings> {

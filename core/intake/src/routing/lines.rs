@@ -371,6 +371,17 @@ impl Routing {
                 self.listed(worker, time.at_ms, false);
                 Vec::new()
             }
+            (LogEvent::StartedWith(started), _) => {
+                let (source, by_ms) = (SettingsSource::StartUpLog, time.at_ms);
+                let report = |&role: &Role| {
+                    let reporter = log.1.to_owned();
+                    let of = RouterRef { reporter, role: Some(role), ..RouterRef::default() };
+                    let numbers = Some(started.numbers);
+                    let news = ReportedSettings { source, of, revision: None, numbers, after_ms: None, by_ms };
+                    Record::Settings(Box::new(news))
+                };
+                started.roles.iter().map(report).collect()
+            }
             (LogEvent::Stopping, _) => {
                 self.departures.stops(log.0, log.1, time.at_ms);
                 Vec::new()

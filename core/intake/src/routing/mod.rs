@@ -633,6 +633,7 @@ impl Routing {
         }
         let blocks = chain.unwrap_or_default();
         self.active.add(time.at, id, worker, blocks, length.prefill_tokens.unwrap_or(0));
+        self.active.name_blocks(id, blocks);
         self.active.reported(id);
         self.in_flight.begin(received_ms, id, worker);
         if let Some(chain) = chain {

@@ -19,13 +19,15 @@ pub enum SettingsSource {
     Default,
     /// `router_config` of the workers' model cards (from 1.6): workers that advertise settings of their router override the frontend's.
     ModelCard,
+    /// Lines of a frontend's log about its start (from 1.6): what it was started with.
+    StartUpLog,
 }
 
 str_names! {
     /// Name in the API.
     SettingsSource {
         PolicyEndpoint => "router_policy", Log => "log", PolicyFile => "policy_file", Default => "default",
-        ModelCard => "model_card",
+        ModelCard => "model_card", StartUpLog => "start_up_log",
     }
 }
 
@@ -38,6 +40,7 @@ impl SettingsSource {
             Self::PolicyFile => "--policy file",
             Self::Default => "default",
             Self::ModelCard => "model card",
+            Self::StartUpLog => "start-up log",
         }
     }
 }

@@ -21,10 +21,11 @@ pub const MAX_SETTINGS_CHANGES: usize = 16;
 /// Most settings that are given as possible at a time.
 const MAX_POSSIBLE: usize = 4;
 /// The sources that are reported, the most exact first.
-const SOURCES: [SettingsSource; 4] = [
+const SOURCES: [SettingsSource; 5] = [
     SettingsSource::PolicyEndpoint,
     SettingsSource::ModelCard,
     SettingsSource::Log,
+    SettingsSource::StartUpLog,
     SettingsSource::PolicyFile,
 ];
 

@@ -152,11 +152,17 @@ struct WorkerLoad {
 }
 
 impl WorkerLoad {
-    /// A request is over, at `at`.
-    fn end(&mut self, at: Micros, request: DecisionId, active: &Active) {
-        self.load.requests -= 1;
-        self.load.prefill_tokens = self.load.prefill_tokens.saturating_sub(active.prefill_tokens);
-        for block in active.blocks.iter() {
+    /// A request has these blocks.
+    fn hold(&mut self, blocks: &[u64]) {
+        for &block in blocks {
+            *self.held.entry(block).or_default() += 1;
+        }
+        self.load.blocks = self.held.len() as u64;
+    }
+
+    /// A request has these blocks no more.
+    fn release(&mut self, blocks: &[u64]) {
+        for block in blocks {
             if let Some(count) = self.held.get_mut(block) {
                 *count -= 1;
                 if *count == 0 {
@@ -165,6 +171,13 @@ impl WorkerLoad {
             }
         }
         self.load.blocks = self.held.len() as u64;
+    }
+
+    /// A request is over, at `at`.
+    fn end(&mut self, at: Micros, request: DecisionId, active: &Active) {
+        self.load.requests -= 1;
+        self.load.prefill_tokens = self.load.prefill_tokens.saturating_sub(active.prefill_tokens);
+        self.release(&active.blocks);
         if let Some(unsure) = self.unsure.iter_mut().find(|unsure| unsure.request == request) {
             unsure.freed = Some(at);
         }
@@ -202,10 +215,7 @@ impl ActiveSequences {
         let of = self.workers.of(worker);
         of.load.requests += 1;
         of.load.prefill_tokens = of.load.prefill_tokens.saturating_add(prefill_tokens);
-        for &block in blocks {
-            *of.held.entry(block).or_default() += 1;
-        }
-        of.load.blocks = of.held.len() as u64;
+        of.hold(blocks);
         of.first = Some(of.first.map_or((at, request), |first| first.min((at, request))));
         self.blocks += blocks.len();
         if self.order.len() >= 2 * MAX_REQUESTS {
@@ -234,6 +244,25 @@ impl ActiveSequences {
         }
         if let Some(at) = steps.freed {
             self.free(at, request);
+        }
+    }
+
+    /// The router's message of a request names its blocks. A log may have named them by other hashes before: those of the messages count,
+    /// because every request has them there.
+    pub fn name_blocks(&mut self, request: DecisionId, blocks: &[u64]) {
+        let is_other = |known: &[u64]| known.first().zip(blocks.first()).is_some_and(|(a, b)| a != b);
+        let mut named: Option<Arc<[u64]>> = None;
+        if let Some(active) = self.requests.get_mut(&request).filter(|active| is_other(&active.blocks)) {
+            let blocks = named.get_or_insert_with(|| blocks.into()).clone();
+            let before = std::mem::replace(&mut active.blocks, blocks);
+            let of = self.workers.of(active.worker);
+            of.release(&before);
+            of.hold(&active.blocks);
+            self.blocks = self.blocks + active.blocks.len() - before.len();
+        }
+        let steps = self.passed.iter_mut().filter(|passed| passed.request == request);
+        for passed in steps.filter(|passed| is_other(&passed.blocks)) {
+            passed.blocks = named.get_or_insert_with(|| blocks.into()).clone();
         }
     }
 
@@ -807,6 +836,24 @@ mod tests {
         };
         assert_eq!(seen(decided, true), 16);
         assert_eq!(seen(Micros(20_100), true), 0, "another state is tried apart");
+    }
+
+    #[test]
+    fn blocks_that_a_log_named_otherwise_are_those_of_the_message() {
+        let mut active = ActiveSequences::default();
+        active.add_logged(at(10), id(1), W, &[1, 2, 3], 48);
+        active.name_blocks(id(1), &[71, 72, 73]);
+        active.add(at(11), id(2), W, &[71, 72, 79], 16);
+        let shared = SequenceLoad { prefill_tokens: 64, blocks: 4, requests: 2 };
+        assert_eq!(active.load(W), shared);
+        assert_eq!(past(&active, 10, &[71, 75]).new_blocks, 1);
+        active.free(at(20), id(1));
+        assert_eq!(active.load(W).blocks, 3);
+        // One that is over by the time of its message.
+        active.add_logged(at(30), id(3), W, &[1, 2, 3], 0);
+        active.free_logged(at(40), id(3));
+        active.name_blocks(id(3), &[71, 72, 73]);
+        assert_eq!((past(&active, 35, &[]).load.blocks, past(&active, 45, &[]).load.blocks), (4, 3));
     }
 
     #[test]
