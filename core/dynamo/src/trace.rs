@@ -1,11 +1,12 @@
-//! `dynamo.request_trace.v1`: a finished request, with times, worker and prompt hashes (≥ 1.4, reference §3.5).
+//! `dynamo.request_trace.v1`: a finished request, with times, worker and prompt hashes (≥ 1.4, reference §3.5); and what each candidate of
+//! a choice cost (`router_selection`, ≥ 1.7, where `DYN_REQUEST_TRACE_RECORDS` names it).
 
 use std::borrow::Cow;
 
 use super::active_sequence::token_sequence;
 use super::envelope::Format;
 use super::error::{DecodeError, Reason};
-use super::typed::{self, Text, TextOrOther};
+use super::typed::{self, Bounded, Text, TextOrOther};
 use radixscope_model::id::Worker;
 use radixscope_model::record::{MAX_SESSION_BYTES, Topic};
 use serde::Deserialize;
@@ -63,12 +64,38 @@ pub struct RequestTrace<'a> {
     pub input_sequence_hashes: Option<Vec<u64>>,
 }
 
-/// Reads a record as it is published, or as a line of a file has it, under `event`. `None`: it is of another kind than the end of a
-/// request.
+/// Most candidates that are read of one choice; Dynamo writes as many of the cheapest as `DYN_REQUEST_TRACE_ROUTER_SELECTION_TOP_K` says.
+pub const MAX_CANDIDATES: usize = 4_096;
+
+/// What each candidate of a choice cost. Which of them was chosen it does not say: among equal ones it need not be the first.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TracedSelection<'a> {
+    /// When the router chose, in milliseconds of Unix time.
+    pub event_time_ms: Option<u64>,
+    /// The router's id of the request.
+    pub request_id: Cow<'a, str>,
+    /// Whether the worker was given.
+    pub is_pinned: bool,
+    /// How many candidates there were.
+    pub candidate_count: u64,
+    /// The cheapest of them, cheapest first, each with its cost in blocks.
+    pub candidates: Vec<(Worker, f64)>,
+}
+
+/// A record.
+#[derive(Clone, PartialEq, Debug)]
+pub enum TraceRecord<'a> {
+    /// The end of a request.
+    Ended(Box<RequestTrace<'a>>),
+    /// A choice.
+    Selected(TracedSelection<'a>),
+}
+
+/// Reads a record as it is published, or as a line of a file has it, under `event`. `None`: it is of another kind.
 ///
 /// # Errors
 /// The first thing that was not understood.
-pub fn decode(body: &[u8]) -> Result<Option<RequestTrace<'_>>, DecodeError> {
+pub fn decode(body: &[u8]) -> Result<Option<TraceRecord<'_>>, DecodeError> {
     let mut record: Record<'_> = typed::decode(TOPIC, body, Format::Json)?;
     if let Some(event) = record.event.filter(|_| record.schema.is_none()) {
         record = typed::decode_json(TOPIC, event.get().as_bytes(), body)?;
@@ -79,8 +106,14 @@ pub fn decode(body: &[u8]) -> Result<Option<RequestTrace<'_>>, DecodeError> {
         let problem = format!("{TOPIC}: another schema than {SCHEMA} (byte 0)");
         return Err(DecodeError::new(Reason::UnknownKind, problem));
     }
-    if record.event_type.ok_or_else(|| missing("event_type"))?.0 != REQUEST_END {
-        return Ok(None);
+    match &*record.event_type.ok_or_else(|| missing("event_type"))?.0 {
+        REQUEST_END => {}
+        ROUTER_SELECTION => {
+            let selection = record.selection.ok_or_else(|| missing("selection"))?.get().as_bytes();
+            let selection: Selection<'_> = typed::decode_json(TOPIC, selection, body)?;
+            return Ok(Some(TraceRecord::Selected(selection.read(record.event_time_unix_ms))));
+        }
+        _ => return Ok(None),
     }
     let request = record.request.ok_or_else(|| missing("request"))?.get().as_bytes();
     let request: Request<'_> = typed::decode_json(TOPIC, request, body)?;
@@ -88,7 +121,8 @@ pub fn decode(body: &[u8]) -> Result<Option<RequestTrace<'_>>, DecodeError> {
     let AgentContext { session_id } = typed::or_default(record.agent_context);
     let session_id = session_id.and_then(TextOrOther::text);
     let session_id = session_id.filter(|id| !id.is_empty() && id.len() <= MAX_SESSION_BYTES);
-    Ok(Some(RequestTrace { event_time_ms: record.event_time_unix_ms, session_id, ..request.into() }))
+    let ended = RequestTrace { event_time_ms: record.event_time_unix_ms, session_id, ..request.into() };
+    Ok(Some(TraceRecord::Ended(Box::new(ended))))
 }
 
 const TOPIC: &str = Topic::RequestTrace.as_str();
@@ -96,8 +130,8 @@ const TOPIC: &str = Topic::RequestTrace.as_str();
 /// What a line of a file of traces is, as far as it has to be known before it is decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FileLine {
-    /// The end of a request, in milliseconds of Unix time.
-    Ended(u64),
+    /// The end of a request, or a choice, in milliseconds of Unix time.
+    At(u64),
     /// A record of another kind.
     Other,
     /// It cannot be told.
@@ -119,8 +153,10 @@ impl FileLine {
             event_time_unix_ms: Option<u64>,
         }
         match serde_json::from_slice(line) {
-            Ok(Line { event }) if event.event_type != REQUEST_END => Self::Other,
-            Ok(Line { event: Event { event_time_unix_ms: Some(at), .. } }) => Self::Ended(at),
+            Ok(Line { event }) if ![REQUEST_END, ROUTER_SELECTION].contains(&&*event.event_type) => {
+                Self::Other
+            }
+            Ok(Line { event: Event { event_time_unix_ms: Some(at), .. } }) => Self::At(at),
             _ => Self::Unknown,
         }
     }
@@ -128,6 +164,8 @@ impl FileLine {
 
 /// The kind of record that a request ends with.
 const REQUEST_END: &str = "request_end";
+/// The kind of record of a choice.
+const ROUTER_SELECTION: &str = "router_selection";
 
 /// A record of any kind; other kinds than the end of a request have another `request`.
 #[derive(Deserialize)]
@@ -142,6 +180,8 @@ struct Record<'a> {
     event_time_unix_ms: Option<u64>,
     #[serde(borrow)]
     request: Option<&'a RawValue>,
+    #[serde(borrow)]
+    selection: Option<&'a RawValue>,
     #[serde(borrow)]
     agent_context: Option<&'a RawValue>,
 }
@@ -174,6 +214,32 @@ struct Request<'a> {
     queue_depth: Option<u64>,
     worker: Option<Workers>,
     replay: Option<Replay>,
+}
+
+#[derive(Deserialize)]
+struct Selection<'a> {
+    #[serde(borrow)]
+    request_id: Cow<'a, str>,
+    pinned: Option<bool>,
+    candidate_count: Option<u64>,
+    /// Worker, rank and cost.
+    candidates: Bounded<(u64, u32, f64), MAX_CANDIDATES>,
+}
+
+impl<'a> Selection<'a> {
+    fn read(self, event_time_ms: Option<u64>) -> TracedSelection<'a> {
+        let Bounded(candidates) = self.candidates;
+        TracedSelection {
+            event_time_ms,
+            request_id: self.request_id,
+            is_pinned: self.pinned.unwrap_or(false),
+            candidate_count: self.candidate_count.unwrap_or(candidates.len() as u64),
+            candidates: candidates
+                .into_iter()
+                .map(|(id, rank, cost)| (Worker::new(id, rank), cost))
+                .collect(),
+        }
+    }
 }
 
 #[derive(Deserialize, Default)]

@@ -27,6 +27,7 @@ pub mod heat;
 pub mod lanes;
 pub mod palette;
 pub mod raster;
+pub mod sessions;
 pub mod viewport;
 pub mod visible;
 

@@ -49,6 +49,11 @@ pub fn token(worker: Slot, workers: usize) -> String {
     }
 }
 
+/// Name of the token with the colour of a session.
+pub fn session_token(slot: Slot) -> String {
+    token(slot, MANY)
+}
+
 /// Colours for the tree and the chart.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Palette {
@@ -79,6 +84,7 @@ pub struct Palette {
     /// What is not as it should be.
     pub bad: Rgb,
     hues: Vec<Rgb>,
+    sessions: [Rgb; MANY],
 }
 
 impl Palette {
@@ -101,8 +107,15 @@ impl Palette {
             moved: colour("--tree-moved"),
             warn: colour("--warn"),
             bad: colour("--bad"),
+            // Workers have these too where they are many: a picture is by one or by the other.
+            sessions: std::array::from_fn(|i| colour(&session_token(Slot(i as u16)))),
             hues: (0..hues).map(|i| colour(&token(Slot(i as u16), workers))).collect(),
         }
+    }
+
+    /// Colour of a session.
+    pub fn session(&self, slot: Slot) -> Rgb {
+        self.sessions[slot.at() % MANY]
     }
 
     /// Colour of a worker.

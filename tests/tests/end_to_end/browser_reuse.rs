@@ -1,5 +1,7 @@
 //! Where reuse is lost: the page's figures are the API's, and a cause leads to the decision that lost most for it.
 
+use std::collections::BTreeMap;
+
 use radixscope_captures::Recording;
 use radixscope_model::number_format::count;
 use radixscope_tests::browser::{Page, with_page};
@@ -122,6 +124,74 @@ async fn why_a_conversation_got_slow_is_three_clicks_from_the_overview() {
         })
         .await;
         assert!(clicks <= 3, "{clicks}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn sessions_have_the_same_colours_in_the_tree_and_in_decisions() {
+    let frozen = ["demo", "--session-affinity", "--warm-up", "120", "--speed", "0.000001"];
+    let server = Radixscope::start(frozen).await;
+    server.until_source_is("live").await;
+    let all = server.json("/api/v1/decisions?limit=10000").await;
+    let rows = all["decisions"].as_array().expect("decisions");
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for session in rows.iter().filter_map(|row| row["session"].as_str()) {
+        *counts.entry(session).or_default() += 1;
+    }
+    with_page(async |page| {
+        for theme in ["dark", "light"] {
+            page.open(&server.url(&format!("/?view=tree&tree.heat=sessions&theme={theme}"))).await;
+            let legend = "[data-testid=legend-sessions] button";
+            let named = page
+                .until("eight sessions are named", async |page| {
+                    let named = page.texts(legend).await;
+                    wait::expect(named.len() == 8, || format!("{named:?}"))?;
+                    Ok(named)
+                })
+                .await;
+            let least = named.iter().map(|name| counts[name.as_str()]).min().expect("eight");
+            let more = counts.iter().filter(|(name, count)| **count > least && !named.iter().any(|of| of == **name));
+            assert_eq!(more.count(), 0, "no other session has more requests: {named:?} of {counts:?}");
+            let colours = page
+                .eval(&format!(
+                    "Object.fromEntries([...document.querySelectorAll({legend:?})].map(b =>
+                        [b.innerText.trim(), getComputedStyle(b.querySelector('i')).backgroundColor]))"
+                ))
+                .await;
+            // Each has boxes of its own in the picture.
+            let painted = format!(
+                "((c) => {{ const copy = new OffscreenCanvas(c.width, c.height).getContext('2d', {{willReadFrequently: true}});
+                copy.drawImage(c, 0, 0);
+                const pixels = new Uint32Array(copy.getImageData(0, 0, c.width, c.height).data.buffer);
+                const seen = new Set(pixels);
+                return Object.values({colours}).filter(rgb => {{
+                    const [r, g, b] = rgb.match(/\\d+/g).map(Number);
+                    return seen.has((255 << 24 | b << 16 | g << 8 | r) >>> 0); }}).length; }})
+                (document.querySelector('#tree canvas.picture'))"
+            );
+            page.until("boxes have the sessions' colours", async |page| {
+                let seen = page.eval(&painted).await.as_u64().unwrap_or(0);
+                wait::expect(seen >= 4, || format!("{seen} of 8 colours"))
+            })
+            .await;
+            page.eval(&format!("(document.querySelector({legend:?}).click(), true)")).await;
+            page.until("its requests are outlined", async |page| {
+                let text = page.text("painted").await.unwrap_or_default();
+                wait::expect(text.starts_with(&format!("Session {}:", named[0])), || text.clone())
+            })
+            .await;
+            page.open(&server.url(&format!("/?view=decisions&theme={theme}"))).await;
+            let marks = "Object.fromEntries([...document.querySelectorAll('[data-testid=ledger-session].coloured')].map(mark =>
+                [mark.title.replace('Session ', ''), getComputedStyle(mark).backgroundColor]))";
+            page.until("decisions have the colours of the tree", async |page| {
+                let marks = page.eval(marks).await;
+                let marks = marks.as_object().cloned().unwrap_or_default();
+                let differs = marks.iter().any(|(name, colour)| colours[name.as_str()] != *colour);
+                wait::expect(marks.len() >= 2 && !differs, || format!("{marks:?} and {colours}"))
+            })
+            .await;
+        }
     })
     .await;
 }

@@ -1,6 +1,6 @@
 //! A line of the ledger as text.
 
-use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
+use radixscope_model::id::{DecisionId, Millis, PoolIx, Slot, WorkerIx};
 use radixscope_model::record::{Completeness, DecidedBy, DecisionSource};
 use radixscope_router::explain::Short;
 use radixscope_state::cluster::{CacheOutcome, DecisionEntry};
@@ -24,6 +24,8 @@ pub(super) struct DecisionLine {
     pub time_title: &'static str,
     pub request: String,
     pub request_full: String,
+    /// Its session, with its colour if it has one.
+    pub session: Option<(String, Option<Slot>)>,
     pub worker: WorkerIx,
     pub pool: PoolIx,
     pub prompt: String,
@@ -47,7 +49,8 @@ pub(super) struct DecisionLine {
 }
 
 impl DecisionLine {
-    pub(super) fn of(decided: &DecisionEntry, line: usize) -> Self {
+    /// `sessions`: those with colours.
+    pub(super) fn of(decided: &DecisionEntry, line: usize, sessions: &[(Box<str>, Slot)]) -> Self {
         let decision = &decided.decision;
         let request = decision.request_id.as_deref().unwrap_or_default();
         let (cost_gap, cost_gap_title) = match decided.cost_gap_blocks() {
@@ -87,6 +90,10 @@ impl DecisionLine {
             time_title: clock_of(decided),
             request: shortened(request),
             request_full: request.to_owned(),
+            session: decision.session.as_ref().map(|session| {
+                let colour = sessions.iter().find(|(name, _)| **name == **session).map(|(_, slot)| *slot);
+                (session.to_string(), colour)
+            }),
             worker: decision.worker,
             pool: decided.pool,
             prompt: prompt(decided),

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use leptos::prelude::*;
-use radixscope_model::id::DecisionId;
+use radixscope_export::panel::session;
+use radixscope_model::id::{DecisionId, Slot};
 use radixscope_state::cluster::{Cluster, Column, DecisionEntry, Filter, Picked, Sort};
 
 use super::search::Search;
@@ -26,6 +27,8 @@ pub(super) struct View {
     pub retained: u64,
     /// Decisions received so far.
     pub ever: u64,
+    /// Sessions with colours.
+    pub sessions: Vec<(Box<str>, Slot)>,
     /// Record that the state was at: equal views show the same.
     seq: u64,
     /// What was requested: filter, session, text.
@@ -80,7 +83,9 @@ impl Ledger {
             let query = query.get();
             let held = held.get();
             let look = |shown: &ViewContext<'_>| {
-                let mut view = View { query: query.clone(), ..View::default() };
+                let coloured = session::coloured(shown.cluster).into_iter();
+                let sessions = coloured.map(|(name, slot)| (name.into(), slot)).collect();
+                let mut view = View { query: query.clone(), sessions, ..View::default() };
                 search.update_value(|search| {
                     let (filter, session, text) = &query;
                     let is_of_session = |decided: &DecisionEntry| {

@@ -4,7 +4,8 @@
 use std::ops::Range;
 
 use leptos::prelude::*;
-use radixscope_model::id::DecisionId;
+use radixscope_icicle::palette::session_token;
+use radixscope_model::id::{DecisionId, Slot};
 use radixscope_state::cluster::{CacheOutcome, Column, Sort};
 use wasm_bindgen::JsCast;
 use web_sys::{Element, FocusEvent, KeyboardEvent};
@@ -26,7 +27,11 @@ const COLUMNS: [(&str, &str, &str); 11] = [
         "Time",
         "When it was decided, by the router's own clock where that is known, else when it was received; each row says which",
     ),
-    ("l-request", "Request", "The router's request id, shortened; click a row for all of it"),
+    (
+        "l-request",
+        "Request",
+        "The router's request id, shortened; click a row for all of it. The dot is its session, in the colour that the tree can show",
+    ),
     ("l-worker", "Worker", "The worker chosen"),
     ("l-prompt n", "Prompt", "Length in tokens, if known, and in blocks, a partial last one included"),
     (
@@ -108,7 +113,7 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
             ledger.view.with_untracked(|view| {
                 let row = |line: usize| {
                     let decided = shown.at(*view.picked.at.get(line)?)?;
-                    Some(DecisionLine::of(decided, line))
+                    Some(DecisionLine::of(decided, line, &view.sessions))
                 };
                 lines.map(row).collect::<Vec<_>>()
             })
@@ -182,6 +187,16 @@ fn row_id(id: DecisionId) -> String {
     format!("ledger-{id}")
 }
 
+/// A session: a dot in its colour, a ring where it has none.
+#[component]
+fn SessionMark(name: String, colour: Option<Slot>) -> impl IntoView {
+    let style = colour.map(|slot| format!("--c: var({})", session_token(slot)));
+    view! {
+        <i class="session-mark" class:coloured=colour.is_some() style=style role="img" aria-label=format!("session {name}")
+            title=format!("Session {name}") data-testid="ledger-session"></i>
+    }
+}
+
 /// One line in sight; it shows one decision after the other.
 #[component]
 fn Line(ledger: Ledger, row: RwSignal<Option<DecisionLine>>) -> impl IntoView {
@@ -197,6 +212,7 @@ fn Line(ledger: Ledger, row: RwSignal<Option<DecisionLine>>) -> impl IntoView {
             Some((label.beside(all), label.to_text()))
         })
     });
+    let session = Memo::new(move |_| row.with(|row| row.as_ref().and_then(|row| row.session.clone())));
     let of = move |part: fn(&DecisionLine) -> &str| {
         move || row.with(|row| row.as_ref().map_or_else(String::new, |row| part(row).to_owned()))
     };
@@ -213,7 +229,10 @@ fn Line(ledger: Ledger, row: RwSignal<Option<DecisionLine>>) -> impl IntoView {
             aria-rowindex=move || row.with(|row| row.as_ref().map(|row| row.line + 2))
             data-testid="ledger-row" data-decision=move || id.get().map(|id| id.to_string()) on:click=open>
             <span class="l-time" role="gridcell" title=of(|row| row.time_title)>{of(|row| &row.time)}</span>
-            <span class="l-request mono" role="gridcell" title=of(|row| &row.request_full)>{of(|row| &row.request)}</span>
+            <span class="l-request mono" role="gridcell" title=of(|row| &row.request_full)>
+                {move || session.get().map(|(name, colour)| view! { <SessionMark name colour/> })}
+                {of(|row| &row.request)}
+            </span>
             <span class="l-worker" role="gridcell">
                 {move || worker.get().map(|worker| view! { <Chip store worker/> })}
                 {move || of_pool.get().map(|(beside, text)| view! { <span class="of-pool" title=text data-testid="ledger-pool">{beside}</span> })}

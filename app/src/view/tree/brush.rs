@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use radixscope_export::tree::recency;
+use radixscope_export::tree::sessions::SessionBoxes;
 use radixscope_icicle::changes::ByChange;
 use radixscope_icicle::evicted;
 use radixscope_icicle::fading::Fadings;
@@ -10,8 +11,9 @@ use radixscope_icicle::heat::{self, ByHeat, Measure, Scale};
 use radixscope_icicle::lanes::{self, Lanes};
 use radixscope_icicle::palette::{Palette, Rgb, label};
 use radixscope_icicle::raster::{ByOwner, Drawn, Fills, Pixels, raster};
+use radixscope_icicle::sessions::BySession;
 use radixscope_icicle::viewport::{Rect, Viewport};
-use radixscope_model::id::{Millis, Slot, WorkerIx};
+use radixscope_model::id::{Millis, PoolIx, Slot, WorkerIx};
 use radixscope_state::cluster::touch;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{ChainId, Forest};
@@ -27,6 +29,8 @@ use crate::theme;
 pub(super) struct How {
     /// What boxes are coloured by; `None`: their owners.
     pub measure: Option<Measure>,
+    /// Which look at the sessions they are coloured by instead.
+    pub sessions: Option<u32>,
     /// Whether they are coloured by what changed between two moments instead.
     pub is_of_changes: bool,
     /// Where the lanes stand; `None`: one picture of all.
@@ -80,6 +84,33 @@ pub(super) struct Brush {
     most_hits: Option<(u64, u32)>,
     /// Where the scale of last use ends, as of a step of the clock.
     oldest_ms: Option<(Millis, u64)>,
+    sessions: Sessions,
+}
+
+/// The sessions of boxes, looked at anew when the tree or the decisions changed.
+#[derive(Default)]
+struct Sessions {
+    /// Pool, update of the forest, decisions so far.
+    of: Option<(PoolIx, u64, u64)>,
+    boxes: SessionBoxes,
+    /// Counts looks that showed something else.
+    look: u32,
+}
+
+impl Sessions {
+    fn look(&mut self, cluster: &ViewContext<'_>, forest: &Forest) -> u32 {
+        let of = Some((cluster.pool, forest.revision(), cluster.decisions().totals().count));
+        if self.of != of {
+            // The tree of another tier has no decisions.
+            let boxes = match cluster.tier {
+                None => SessionBoxes::of(cluster.cluster, cluster.pool, cluster.tree(), forest),
+                Some(_) => SessionBoxes::default(),
+            };
+            self.look = self.look.wrapping_add(u32::from(boxes != self.boxes));
+            (self.of, self.boxes) = (of, boxes);
+        }
+        self.look
+    }
 }
 
 impl Brush {
@@ -97,7 +128,7 @@ impl Brush {
         }
         let now = store.now_ms();
         let measure = match choice.heat {
-            Heat::Owner => None,
+            Heat::Owner | Heat::Sessions => None,
             Heat::Recency => {
                 let now = heat::clock(now);
                 // Once a step of the clock: it looks at every box.
@@ -128,7 +159,13 @@ impl Brush {
         let is_of_changes = cluster.changes.is_some();
         // Of changes each has its own colour for what a worker picked out does not hold.
         let picked = picked.filter(|_| !is_of_changes).and_then(|worker| cluster.slot(worker));
-        How { measure, is_of_changes, lanes, picked }
+        let sessions = (choice.heat == Heat::Sessions).then(|| self.sessions.look(cluster, forest));
+        How { measure, sessions, is_of_changes, lanes, picked }
+    }
+
+    /// Sessions with colours, as of the last look.
+    pub(super) fn coloured_sessions(&self) -> &[(Box<str>, Slot)] {
+        self.sessions.boxes.coloured()
     }
 
     /// Draws what `view` shows.
@@ -144,7 +181,8 @@ impl Brush {
         let mut drawn = self.with_fills(how, palette, |fills| match &how.lanes {
             None => raster(tree, view, palette, fills, pixels),
             Some(lanes) => {
-                let heat = how.measure.map(|_| fills);
+                let is_heat = how.measure.is_some() || how.sessions.is_some();
+                let heat = is_heat.then_some(fills);
                 lanes::raster(tree, view, lanes, palette, heat, how.picked, pixels)
             }
         });
@@ -222,6 +260,9 @@ impl Brush {
         let picked = how.picked;
         match (how.measure, &self.scale) {
             _ if how.is_of_changes => look(&ByChange { palette }),
+            _ if how.sessions.is_some() => {
+                look(&BySession { palette, sessions: &self.sessions.boxes, picked })
+            }
             (Some(measure), Some((_, scale))) => look(&ByHeat { palette, scale, measure, picked }),
             _ => look(&ByOwner { palette, picked }),
         }

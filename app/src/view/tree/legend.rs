@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use radixscope_export::tree::recency;
 use radixscope_icicle::heat::{clock, hits_end, most_hits};
-use radixscope_icicle::palette::label;
+use radixscope_icicle::palette::{label, session_token};
 use radixscope_icicle::raster::MAX_TICKS;
 use radixscope_state::cluster::touch;
 
@@ -37,6 +37,7 @@ pub(super) fn Legend(tree: TreeView) -> impl IntoView {
                     <Bar what="latest store or use" from=oldest to="just now"/>
                 },
                 Heat::Hits => view! { <Hits tree/> },
+                Heat::Sessions => view! { <Sessions tree/> },
                 Heat::Owners => view! { <Bar what="replicas" from="1" to=Memo::new(move |_| of_workers(tree))/> },
             }}
             {move || picked().map(|text| view! { <span class="tl-note" data-testid="legend-picked">{text}</span> })}
@@ -92,6 +93,38 @@ fn Hits(tree: TreeView) -> impl IntoView {
             </span>
         }>
             <Bar what="requests that found it cached" from="0" to=Memo::new(move |_| end())/>
+        </Show>
+    }
+}
+
+/// Sessions' colours; each outlines what its requests found.
+#[component]
+fn Sessions(tree: TreeView) -> impl IntoView {
+    let has_any = move || tree.sessions.with(|all| !all.is_empty());
+    let outline = move |name: &str| tree.store.address.update(|address| address.session = name.to_owned());
+    view! {
+        <Show when=has_any fallback=|| view! {
+            <span class="tl-note" data-testid="legend-no-session">
+                "No retained decision names a session. Session affinity, request traces or the log report it."
+            </span>
+        }>
+            <span class="tl-workers" data-testid="legend-sessions">
+                <For each=move || tree.sessions.get() key=Clone::clone let:session>
+                    {
+                        let (name, slot) = session;
+                        let (text, colour) = (name.to_string(), format!("--c: var({})", session_token(slot)));
+                        view! {
+                            <button class="plain chip" title="Outline what its requests found" on:click=move |_| outline(&name)>
+                                <i class="swatch plain" style=colour aria-hidden="true"></i>
+                                {text}
+                            </button>
+                        }
+                    }
+                </For>
+            </span>
+            <span><i class="key several-sessions" aria-hidden="true"></i>"several sessions"</span>
+            <span><i class="key other-session" aria-hidden="true"></i>"another session"</span>
+            <span><i class="key no-session" aria-hidden="true"></i>"no session reported"</span>
         </Show>
     }
 }

@@ -1,6 +1,7 @@
 //! The present view as a file: SVG drawn by core, or PNG of what the canvases show.
 
 use leptos::prelude::*;
+use radixscope_export::tree::sessions::SessionBoxes;
 use radixscope_export::tree::svg::{self, Drawing, colours::Theme};
 use radixscope_icicle::viewport::Region;
 use radixscope_model::id::{Seq, WorkerIx};
@@ -60,6 +61,7 @@ impl Facts {
             Heat::Recency => "colour: last use",
             Heat::Hits => "colour: hits of the last 5 min",
             Heat::Owners => "colour: replica count",
+            Heat::Sessions => "colour: session",
         };
         let pool = match cluster.pool_list().len() {
             0 | 1 => String::new(),
@@ -100,12 +102,15 @@ fn save_svg(tree: TreeView) -> String {
         let workers = cluster.workers();
         let names: Vec<(WorkerIx, String)> =
             workers.indexed().map(|(worker, state)| (worker, state.id.to_string())).collect();
+        let sessions = (choice.heat == Heat::Sessions && cluster.tier.is_none())
+            .then(|| SessionBoxes::of(cluster.cluster, cluster.pool, cluster.tree(), forest));
         let drawing = Drawing {
             width_px: width.max(0) as u32,
             height_px: height.max(0) as u32,
             theme: if dark { &Theme::DARK } else { &Theme::LIGHT },
             region,
             heat: choice.heat,
+            sessions: sessions.as_ref(),
             title: &facts.title,
             at: &facts.at,
             note: None,

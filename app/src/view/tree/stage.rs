@@ -168,6 +168,12 @@ fn draw(
             let seen = (cluster, forest);
             let scrolled = tree.scrolled.get();
             let how = stage.brush.how(tree.store, seen, (choice, picked, dark), &stage.surface, scrolled);
+            if how.sessions.is_some() {
+                let coloured = stage.brush.coloured_sessions();
+                if tree.sessions.with_untracked(|before| before != coloured) {
+                    tree.sessions.set(coloured.to_vec());
+                }
+            }
             tree.lanes.set_value(how.lanes.as_ref().map(|lanes| lanes.in_css(view.scale)));
             stage.paint(seen, &view, how.clone(), choice);
             stage.surface.put(&stage.pixels);

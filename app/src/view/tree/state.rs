@@ -7,7 +7,7 @@ pub(super) use radixscope_export::tree::svg::Heat;
 use radixscope_icicle::camera::{Camera, Goal};
 use radixscope_icicle::crumb::Crumb;
 use radixscope_icicle::lanes::Lanes;
-use radixscope_model::id::{Millis, PoolIx};
+use radixscope_model::id::{Millis, PoolIx, Slot};
 use radixscope_state::cluster::{TOUCH_MS, touch};
 use radixscope_state::tree::forest::{Arrangement, NarrowBoxes, Width};
 
@@ -21,7 +21,7 @@ use crate::view_context::DrawnTree;
 pub(super) mod key {
     /// `hits`: boxes are as wide as their hits; absent: as their blocks.
     pub(in super::super) const WIDTH: &str = "tree.width";
-    /// `recency`, `hits`, `owners`: what boxes are coloured by; absent: their owners.
+    /// `recency`, `hits`, `owners`, `sessions`: what boxes are coloured by; absent: their owners.
     pub(in super::super) const HEAT: &str = "tree.heat";
     /// `1`: one lane a worker.
     pub(in super::super) const LANES: &str = "tree.lanes";
@@ -139,6 +139,8 @@ pub(super) struct TreeView {
     pub scrolled: RwSignal<f64>,
     /// Where the lanes stood in the last frame, CSS pixels; `None`: there are none.
     pub lanes: StoredValue<Option<Lanes>>,
+    /// Sessions with colours, while boxes are coloured by session.
+    pub sessions: RwSignal<Vec<(Box<str>, Slot)>>,
     /// The texts of the open decision's path.
     pub painted: Painted,
     /// The tree whose blocks are selected, hovered and found.
@@ -190,6 +192,7 @@ impl TreeView {
             found: RwSignal::new(Vec::new()),
             scrolled: RwSignal::new(0.0),
             lanes: StoredValue::new(None),
+            sessions: RwSignal::new(Vec::new()),
             painted: Painted::new(),
             drawn: StoredValue::new(store.pools.get_untracked().drawn()),
         };

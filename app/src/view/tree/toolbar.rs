@@ -59,7 +59,7 @@ const ORDERS: [ToolbarSegment; 2] = [
     },
 ];
 
-const COLOURS: [ToolbarSegment; 4] = [
+const COLOURS: [ToolbarSegment; 5] = [
     ToolbarSegment {
         id: "heat-owner",
         label: "Worker",
@@ -87,6 +87,13 @@ const COLOURS: [ToolbarSegment; 4] = [
         title: "On how many workers the box is cached",
         is_on: |choice| choice.heat == Heat::Owners,
         choose: |tree| set(tree, key::HEAT, Some(Heat::Owners.as_str())),
+    },
+    ToolbarSegment {
+        id: "heat-sessions",
+        label: "Session",
+        title: "The session whose requests found the box cached, by the retained decisions: colours for the eight with most requests",
+        is_on: |choice| choice.heat == Heat::Sessions,
+        choose: |tree| set(tree, key::HEAT, Some(Heat::Sessions.as_str())),
     },
 ];
 

@@ -30,10 +30,10 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-pub use event::{StartedWith, 
+pub use event::{
     Dispatched, Ending, Formula, LogEvent, OverlapRefreshed, PrefillBypassed, RequestDone, RequestIds,
     RequestReceived, RouteDone, RoutedDirectly, RoutingBest, RoutingInput, Selected, SelectedWithoutKv,
-    SessionLookup, Terms, Tie, Unreachable, UnreachableWhy,
+    SessionLookup, StartedWith, Terms, Tie, Unreachable, UnreachableWhy,
 };
 pub use printed::Printed;
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use radixscope_dynamo::active_sequence::MAX_TOKEN_SEQUENCE;
 use radixscope_dynamo::error::Reason;
-use radixscope_dynamo::trace::{RequestTrace, decode};
+use radixscope_dynamo::trace::{MAX_CANDIDATES, RequestTrace, TraceRecord, TracedSelection, decode};
 use radixscope_model::id::Worker;
 use serde_json::{Value, json};
 
@@ -12,6 +12,47 @@ const REAL: &str = r#"{"schema":"dynamo.request.trace.v1","event_type":"request_
 fn error(body: &str) -> (Reason, String) {
     let error = decode(body.as_bytes()).expect_err(body);
     (error.reason, error.detail)
+}
+
+fn ended(body: &str) -> RequestTrace<'_> {
+    match decode(body.as_bytes()).unwrap() {
+        Some(TraceRecord::Ended(trace)) => *trace,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// As 1.7.0.dev20261026 published it.
+const SELECTION: &str = r#"{"schema":"dynamo.request.trace.v1","event_type":"router_selection","event_time_unix_ms":1795719906508,"event_source":"dynamo","selection":{"request_id":"0f5dd476-6efc-42bb-accb-5631b294e09b","worker_type":"decode","pinned":false,"candidate_count":3,"candidates":[[7668682494822155811,0,486.6875],[7668682494822155782,1,486.6875],[7668682494822155797,0,727.6875]]}}"#;
+
+#[test]
+fn a_recorded_choice_says_what_each_candidate_cost() {
+    let expected = TracedSelection {
+        event_time_ms: Some(1_795_719_906_508),
+        request_id: "0f5dd476-6efc-42bb-accb-5631b294e09b".into(),
+        is_pinned: false,
+        candidate_count: 3,
+        candidates: vec![
+            (Worker::new(7_668_682_494_822_155_811, 0), 486.6875),
+            (Worker::new(7_668_682_494_822_155_782, 1), 486.6875),
+            (Worker::new(7_668_682_494_822_155_797, 0), 727.6875),
+        ],
+    };
+    assert_eq!(decode(SELECTION.as_bytes()), Ok(Some(TraceRecord::Selected(expected))));
+    for end in 0..SELECTION.len() {
+        assert_eq!(error(&SELECTION[..end]).0, Reason::Truncated, "{end}");
+    }
+    let with = |candidates: &str| {
+        format!(
+            r#"{{"schema":"dynamo.request.trace.v1","event_type":"router_selection","selection":{{"request_id":"a","candidates":[{candidates}]}}}}"#
+        )
+    };
+    assert_eq!(error(&with("[1,0]")).0, Reason::WrongType);
+    assert_eq!(error(&with("[1,0,1e999]")).0, Reason::WrongType);
+    assert_eq!(error(&with("[-1,0,2.5]")).0, Reason::WrongType);
+    let many = vec!["[1,0,2.5]"; MAX_CANDIDATES + 1].join(",");
+    assert_eq!(error(&with(&many)).0, Reason::TooLarge);
+    let missing = r#"{"schema":"dynamo.request.trace.v1","event_type":"router_selection"}"#;
+    assert_eq!(error(missing).0, Reason::MissingField);
 }
 
 #[test]
@@ -47,13 +88,13 @@ fn a_recorded_trace_says() {
         ]),
         ..RequestTrace::default()
     };
-    assert_eq!(decode(REAL.as_bytes()), Ok(Some(expected)));
+    assert_eq!(ended(REAL), expected);
 }
 
 #[test]
 fn only_the_id_is_needed_and_fields_come_in_any_order() {
     let body = r#"{"request":{"model":null,"request_id":"a","x_request_id":"caf\u00e9","new":[{}]},"event_type":"request_end","schema":"dynamo.request.trace.v1","trace":{"x":1}}"#;
-    let trace = decode(body.as_bytes()).unwrap().unwrap();
+    let trace = ended(body);
     let expected =
         RequestTrace {
             request_id: "a".into(), x_request_id: Some("café".into()), ..RequestTrace::default()
@@ -111,9 +152,8 @@ fn more_hashes_than_a_prompt_of_a_million_blocks_are_refused() {
             r#"{{"schema":"dynamo.request.trace.v1","event_type":"request_end","request":{{"request_id":"a","replay":{{"input_sequence_hashes":[{hashes}]}}}}}}"#
         )
     };
-    let most = decode(with(MAX_TOKEN_SEQUENCE).as_bytes())
-        .map(|trace| trace.unwrap().input_sequence_hashes.unwrap().len());
-    assert_eq!(most, Ok(MAX_TOKEN_SEQUENCE));
+    let most = with(MAX_TOKEN_SEQUENCE);
+    assert_eq!(ended(&most).input_sequence_hashes.unwrap().len(), MAX_TOKEN_SEQUENCE);
     assert_eq!(error(&with(MAX_TOKEN_SEQUENCE + 1)).0, Reason::TooLarge);
 }
 
@@ -125,7 +165,7 @@ proptest! {
         record["request"]["ttft_ms"] = json!(ms);
         record["request"]["replay"]["input_sequence_hashes"] = json!(hashes);
         let body = record.to_string();
-        let trace = decode(body.as_bytes()).unwrap().unwrap();
+        let trace = ended(&body);
         prop_assert_eq!(trace.input_tokens, Some(tokens));
         prop_assert_eq!(trace.ttft_ms, Some(ms));
         prop_assert_eq!(trace.input_sequence_hashes, Some(hashes));

@@ -9,6 +9,7 @@ use radixscope_dynamo::hit_rate::HitRate;
 use radixscope_dynamo::kv_event::{KvData, KvEvents};
 use radixscope_dynamo::load::ActiveLoad;
 use radixscope_dynamo::session_affinity::SessionAffinity;
+use radixscope_dynamo::trace::TraceRecord;
 use radixscope_dynamo::{subject, trace};
 use radixscope_model::record::Topic;
 
@@ -63,7 +64,10 @@ pub fn payload(
         },
         Topic::RequestTrace => match trace::decode(body) {
             Ok(trace) => {
-                let _ = trace.map(|trace| writeln!(text, "{trace:?}"));
+                let _ = trace.map(|trace| match trace {
+                    TraceRecord::Ended(trace) => writeln!(text, "{trace:?}"),
+                    TraceRecord::Selected(selection) => writeln!(text, "{selection:?}"),
+                });
                 Vec::new()
             }
             Err(error) => vec![error],

@@ -1,7 +1,10 @@
 //! The requests of one session in their order: on which worker each ran, what moving to another one cost, and why.
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
 use radixscope_insight::reuse::{LossCause, PromptReuse};
-use radixscope_model::id::{DecisionId, Millis, WorkerIx};
+use radixscope_model::id::{DecisionId, Millis, Slot, WorkerIx};
 use radixscope_model::number_format::{duration, percent, plural};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 
@@ -49,6 +52,34 @@ pub fn requests<'a>(cluster: &'a Cluster, session: &str) -> Vec<&'a DecisionEntr
     let mut all: Vec<&DecisionEntry> = cluster.decisions().newest_first().filter(is_turn).collect();
     all.sort_by_key(|decided| (decided.decided_ms(), decided.decision.id));
     all
+}
+
+/// Sessions that have colours at most.
+pub const COLOURED: usize = 8;
+
+/// The sessions with most retained decisions, each with its colour, by name. A session keeps its colour for as long as the same ones
+/// are among them.
+pub fn coloured(cluster: &Cluster) -> Vec<(&str, Slot)> {
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for name in cluster.decisions().newest_first().filter_map(|decided| decided.decision.session.as_deref()) {
+        *counts.entry(name).or_default() += 1;
+    }
+    let mut all: Vec<(&str, usize)> = counts.into_iter().collect();
+    all.sort_unstable_by_key(|&(name, count)| (Reverse(count), name));
+    all.truncate(COLOURED);
+    all.sort_unstable_by_key(|&(name, _)| name);
+    let mut taken = [false; COLOURED];
+    let mut coloured = Vec::with_capacity(all.len());
+    for (name, _) in all {
+        // By the name, so that most keep theirs when another session takes a place.
+        let wanted = name.bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(31) ^ usize::from(byte));
+        let free = (0..COLOURED).map(|n| wanted.wrapping_add(n) % COLOURED).find(|&slot| !taken[slot]);
+        if let Some(slot) = free {
+            taken[slot] = true;
+            coloured.push((name, Slot(slot as u16)));
+        }
+    }
+    coloured
 }
 
 /// The latest requests of a session, the first of them first.

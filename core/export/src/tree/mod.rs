@@ -22,6 +22,7 @@ mod options;
 mod page;
 mod prefixes;
 pub mod recency;
+pub mod sessions;
 mod sums;
 pub mod svg;
 

@@ -88,6 +88,7 @@ impl TreeSnapshot {
             theme: if shown.is_dark { &Theme::DARK } else { &Theme::LIGHT },
             region,
             heat: shown.heat,
+            sessions: None,
             title: &title,
             at: &shown.at,
             note: shown.note.as_deref(),

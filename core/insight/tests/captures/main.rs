@@ -18,6 +18,7 @@ mod replay;
 mod reuse;
 mod reuse_recount;
 mod routing;
+mod selections;
 mod sessions;
 mod signals;
 mod topologies;

@@ -47,7 +47,7 @@ use radixscope_dynamo::load::{ActiveLoad, LoadOrigin};
 use radixscope_dynamo::log_line::{self, LogEvent};
 use radixscope_dynamo::session_affinity::SessionAffinity;
 use radixscope_dynamo::subject::{Subject, Transport};
-use radixscope_dynamo::trace;
+use radixscope_dynamo::trace::{self, TraceRecord};
 use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{
     DepartureCause, Entry, EventTransport, LinkState, MissedCause, Record, Role, RoleEvidence, SourceKind,
@@ -612,7 +612,21 @@ impl Ingest {
         message: &[u8],
         out: &mut dyn Sink,
     ) -> Result<(), DecodeError> {
-        let Some(trace) = trace::decode(message)? else { return Ok(()) };
+        let trace = match trace::decode(message)? {
+            None => return Ok(()),
+            Some(TraceRecord::Ended(trace)) => trace,
+            Some(TraceRecord::Selected(selection)) => {
+                // Of the choice's own time: old records name workers that may be gone.
+                let at_ms = selection.event_time_ms.map_or(context.received.at_ms, Millis);
+                let named = selection.candidates.iter().filter_map(|&(id, cost)| {
+                    Some((self.mentioned(context, id, at_ms, MentionKind::Present, out)?, cost))
+                });
+                let candidates: Vec<(WorkerIx, f64)> = named.collect();
+                let (selection, candidates) = (&selection, &*candidates);
+                out.observe(context.observed(self, RequestSignal::TracedSelection { selection, candidates }));
+                return Ok(());
+            }
+        };
         // The prefill worker's cache is the one that was matched.
         let id = trace.prefill_worker.or(trace.decode_worker);
         let worker = id.and_then(|id| self.worker(context, id, out));

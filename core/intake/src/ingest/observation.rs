@@ -4,7 +4,7 @@
 use radixscope_dynamo::active_sequence::ActiveSequence;
 use radixscope_dynamo::log_line::LogRecord;
 use radixscope_dynamo::session_affinity::SessionAffinity;
-use radixscope_dynamo::trace::RequestTrace;
+use radixscope_dynamo::trace::{RequestTrace, TracedSelection};
 use radixscope_model::id::{Millis, SourceIx, WorkerIx};
 use radixscope_model::record::Entry;
 use radixscope_state::cluster::Cluster;
@@ -63,6 +63,13 @@ pub(crate) enum RequestSignal<'a> {
         record: &'a LogRecord<'a>,
         /// The worker it names.
         worker: Option<WorkerIx>,
+    },
+    /// What each candidate of a choice cost, by the router's trace.
+    TracedSelection {
+        /// Its contents.
+        selection: &'a TracedSelection<'a>,
+        /// The candidates that have places here.
+        candidates: &'a [(WorkerIx, f64)],
     },
     /// A request's trace, at its end.
     Trace {

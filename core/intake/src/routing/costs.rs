@@ -222,7 +222,9 @@ pub(super) fn report(
     let logged = slots.choice.map(|choice| choice.time);
     let sequence = slots.sequence.as_ref();
     let traced = || slots.trace.and_then(|of| of.chosen_at());
+    let traced_costs = context.traced_costs;
     let time = logged.or(sequence.map(|of| of.time)).or(slots.dispatched.map(|of| of.time));
+    let time = time.or(traced_costs.map(|costs| costs.time));
     let at = time.map(|time| time.at).or_else(traced)?;
     let by_message = || sequence.is_some_and(|of| of.isl_tokens.is_some()).then_some(Formula::A);
     let names_blocks = sequence.is_some_and(|of| of.full_blocks.is_some());
@@ -243,6 +245,7 @@ pub(super) fn report(
         is_traced: prompt.are_of_trace() && !context.was_named,
         predicts: !context.ignores_cache && predicts(cluster),
         has_shared_cache: !context.ignores_cache && has_shared_cache(cluster),
+        traced_costs: traced_costs.map_or(0, |costs| costs.candidates.len()),
         looked_up: context.looked_up(slots).filter(|&looked_up| looked_up < at).unwrap_or(at),
         is_named: context.ignores_cache || (names_blocks && !are_keyed) || prompt.are_public(),
     })

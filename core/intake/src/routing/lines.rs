@@ -377,7 +377,8 @@ impl Routing {
                     let reporter = log.1.to_owned();
                     let of = RouterRef { reporter, role: Some(role), ..RouterRef::default() };
                     let numbers = Some(started.numbers);
-                    let news = ReportedSettings { source, of, revision: None, numbers, after_ms: None, by_ms };
+                    let news =
+                        ReportedSettings { source, of, revision: None, numbers, after_ms: None, by_ms };
                     Record::Settings(Box::new(news))
                 };
                 started.roles.iter().map(report).collect()

@@ -69,7 +69,7 @@ use std::sync::Arc;
 
 use crate::ingest::{FRESH_MS, Published, RequestObservation, RequestSignal};
 use radixscope_dynamo::active_sequence::{ActiveSequence, AddRequest, RouterId, SequenceChange};
-use radixscope_dynamo::trace::RequestTrace;
+use radixscope_dynamo::trace::{RequestTrace, TracedSelection};
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{
@@ -83,7 +83,7 @@ use radixscope_state::requests::{ActiveSequences, Arrivals, Prompt};
 
 use book::{
     CorrelationKey, HeldBlocks, HitRate, Length, PartContext, PromptHashes, ReportTime, RequestBook,
-    RequestPart, Sequence, Session, SessionContext, Steps, Trace,
+    RequestPart, Sequence, Session, SessionContext, Steps, Trace, TracedCosts,
 };
 use changes::TreeChanges;
 use costs::{Attempt, Costs};
@@ -316,18 +316,24 @@ impl Routing {
                 report: &report,
                 prompt: prompt.prompt(),
                 tracked: part.tracked.as_deref(),
+                traced_costs: context.traced_costs,
                 settings: possible.first().copied().unwrap_or_else(|| RouterSettings::new(formula)),
             };
             let departed = |worker| {
                 departures.had_left(worker, decided_ms, cluster)
                     || departures.is_out(worker, decided_ms, cluster)
             };
-            let mut outcome = if report.is_traced {
-                // Whether the state of then is known is for its reuse alone.
-                let _ = reconstructor.look_back(ground, &choice, &departed);
-                Err(NotReconstructed::Loads)
-            } else {
-                reconstructor.weigh(ground, &choice, &possible, departed)
+            // Of a prompt that its trace alone names loads are unknown, unless those known here give every candidate's cost.
+            let is_checked = context.traced_costs.is_some_and(|costs| costs.is_whole);
+            let weighed = (!report.is_traced || is_checked)
+                .then(|| reconstructor.weigh(ground, &choice, &possible, departed));
+            let mut outcome = match weighed {
+                Some(outcome) if outcome.is_ok() || !report.is_traced => outcome,
+                _ => {
+                    // Whether the state of then is known is for its reuse alone.
+                    let _ = reconstructor.look_back(ground, &choice, &departed);
+                    Err(NotReconstructed::Loads)
+                }
             };
             if !prompt.are_public() && !context.ignores_cache {
                 let depth = reconstructor.depth();
@@ -459,6 +465,10 @@ impl Routing {
                 Vec::new()
             }
             RequestSignal::Log { log, record, worker } => self.line(observed, log, record, *worker, cluster),
+            RequestSignal::TracedSelection { selection, candidates } => {
+                self.traced_selection(observed.at_ms, selection, candidates);
+                Vec::new()
+            }
             RequestSignal::Trace { trace, worker, decode } => {
                 if let Some(worker) = *worker {
                     self.trace(observed.at_ms, trace, (worker, *decode), cluster);
@@ -701,6 +711,27 @@ impl Routing {
         }
     }
 
+    /// What each candidate of a choice cost. The record does not say which was chosen: other reports do.
+    fn traced_selection(
+        &mut self,
+        received_at: Millis,
+        selection: &TracedSelection<'_>,
+        candidates: &[(WorkerIx, f64)],
+    ) {
+        if candidates.is_empty() {
+            return;
+        }
+        let at_ms = selection.event_time_ms.map(Millis);
+        let time = ReportTime { at: Micros::of(at_ms.unwrap_or(received_at)), is_received: at_ms.is_none() };
+        let costs = TracedCosts {
+            time,
+            is_pinned: selection.is_pinned,
+            is_whole: selection.candidate_count == candidates.len() as u64,
+            candidates: candidates.into(),
+        };
+        self.book.add_traced_costs(&selection.request_id, costs, received_at);
+    }
+
     fn trace(
         &mut self,
         received_at: Millis,
@@ -843,6 +874,8 @@ fn context<'a>(
         is_bypassed,
         completed,
         is_responding: responding == Some(part.id),
+        traced_costs: book
+            .traced_costs(part.id, book::chosen_ms(&part.slots), |worker| cluster.pool_of(worker)),
         block_size_tokens: cluster.block_size(part.worker).map(|size| size.value),
         ignores_cache: is_decode && !is_bypassed,
         has_tiers: cluster.has_tiers(part.pool),

@@ -6,6 +6,7 @@
 //! with the router's words, and in which its choice was the cheapest, is taken. Nothing else is fitted to them: where no
 //! such state is known, or an input is not, nothing is computed.
 
+use super::book::TracedCosts;
 use super::changes::TreeChanges;
 use super::past::Past;
 use super::stores::{EvictionWindow, Starts};
@@ -64,6 +65,8 @@ pub(super) struct RouterReport {
     pub(super) predicts: bool,
     /// Whether the cost contains blocks of a shared cache.
     pub(super) has_shared_cache: bool,
+    /// How many candidates' costs the router's trace has.
+    pub(super) traced_costs: usize,
     /// Whether the prompt's hashes are those of its blocks: decode routers name blocks at random where they do not expect that
     /// blocks are used again.
     pub(super) is_named: bool,
@@ -84,6 +87,8 @@ pub(super) struct WeighedChoice<'a> {
     pub(super) prompt: Prompt<'a>,
     /// What loads name its blocks by, where that is something else.
     pub(super) tracked: Option<&'a [u64]>,
+    /// What its candidates cost, by the router's trace.
+    pub(super) traced_costs: Option<&'a TracedCosts>,
     /// What the router runs with.
     pub(super) settings: RouterSettings,
 }
@@ -473,7 +478,12 @@ impl Reconstructor {
                 // Routers choose the cheapest worker unless they are known to draw, so that an input differs where another one is. A
                 // choice that something else decided needs no such agreement.
                 let is_free = !choice.report.is_by_cost || choice.settings.router_temperature > 0.0;
-                if is_sure && (is_free || is_cheapest(&candidates, choice.report.worker)) {
+                let agrees = match choice.traced_costs {
+                    Some(traced) if traced.is_whole => traced.agrees(&candidates),
+                    Some(traced) => is_sure && traced.agrees(&candidates),
+                    None => is_sure && (is_free || is_cheapest(&candidates, choice.report.worker)),
+                };
+                if agrees {
                     let pool = cluster.pool_of(choice.report.worker).unwrap_or_default();
                     let path = self.past.end(cluster, pool, depth);
                     return Ok(Found {
@@ -617,10 +627,17 @@ mod tests {
             is_traced: false,
             predicts: false,
             has_shared_cache: false,
+            traced_costs: 0,
             is_named: true,
         };
         let settings = RouterSettings::new(Formula::E);
-        let choice = WeighedChoice { report: &report, prompt: Prompt::Chain(&[]), tracked: None, settings };
+        let choice = WeighedChoice {
+            report: &report,
+            prompt: Prompt::Chain(&[]),
+            tracked: None,
+            traced_costs: None,
+            settings,
+        };
         let mut reconstructor = Reconstructor { is_loaded: true, depth: Some(4), ..Reconstructor::default() };
         let found = reconstructor.weigh(ground, &choice, &[settings], |_| false);
         assert_eq!(found.err(), Some(NotReconstructed::BlockSize));

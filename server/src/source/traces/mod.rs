@@ -163,14 +163,14 @@ impl<'t> Traces<'t> {
     }
 
     async fn deliver(&mut self, line: Bytes) -> Result<(), HubEnded> {
-        // Other records than the end of a request concern no router. What cannot be read is rejected where it is decoded.
+        // Other records than ends of requests and choices concern no router. What cannot be read is rejected where it is decoded.
         match FileLine::of(&line) {
-            FileLine::Ended(at) if at < self.since.0 => {
+            FileLine::At(at) if at < self.since.0 => {
                 self.older += 1;
                 return Ok(());
             }
             FileLine::Other => return Ok(()),
-            FileLine::Ended(_) | FileLine::Unknown => {}
+            FileLine::At(_) | FileLine::Unknown => {}
         }
         self.delivered += 1;
         let payload = Payload::Nats { subject: Arc::clone(&self.subject), message: line };

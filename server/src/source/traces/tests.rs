@@ -163,7 +163,7 @@ fn more_segments_than_are_followed_leave_the_oldest_out() {
 #[test]
 fn a_line_says_when_its_request_ended() {
     let ended: Vec<FileLine> = recorded_lines().iter().map(|line| FileLine::of(line.as_bytes())).collect();
-    assert!(ended.iter().all(|of| matches!(of, FileLine::Ended(at) if *at > 1_795_000_000_000)), "{ended:?}");
+    assert!(ended.iter().all(|of| matches!(of, FileLine::At(at) if *at > 1_795_000_000_000)), "{ended:?}");
     assert_eq!(FileLine::of(br#"{"timestamp":1,"event":{"event_type":"tool"}}"#), FileLine::Other);
     assert_eq!(FileLine::of(b"{}"), FileLine::Unknown);
 }

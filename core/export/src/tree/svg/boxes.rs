@@ -9,6 +9,7 @@ use super::text::{Px, width_px};
 use super::{Drawing, Heat, MAX_BOXES, label};
 use crate::colour::{Rgb, css, ink};
 use crate::tree::recency;
+use crate::tree::sessions::BoxSession;
 use radixscope_model::id::{Slot, WorkerIx};
 use radixscope_model::number_format::{count, plural};
 use radixscope_state::cluster::TOUCH_MS;
@@ -209,7 +210,7 @@ impl Painter<'_> {
         let (top, bottom) = (f64::from(chain.position), f64::from(chain.end()));
         let rect = self.rect(x0, x0 + f64::from(chain.width()), top, bottom);
         let (fill, colour) =
-            self.paint(Holder::of(owners), owners.len(), chain.sums.touched, chain.sums.hits);
+            self.paint(Holder::of(owners), (owners.len(), Some(chain)), chain.sums.touched, chain.sums.hits);
         let is_shared = self.drawing.heat == Heat::Owner && owners.len() > 1;
         let (framed, fill, colour) = match rect.framed(colour).filter(|_| is_shared) {
             Some(framed) => {
@@ -242,8 +243,12 @@ impl Painter<'_> {
         let step = self.window.units_per_column();
         let x0 = self.window.x0 + f64::from(sliver.column) * step;
         let rect = self.rect(x0, x0 + step, sliver.top.into(), sliver.bottom.into());
-        let (fill, _) =
-            self.paint(sliver.holder, sliver.workers.count_ones() as usize, sliver.touched, sliver.hits);
+        let (fill, _) = self.paint(
+            sliver.holder,
+            (sliver.workers.count_ones() as usize, None),
+            sliver.touched,
+            sliver.hits,
+        );
         let mut text = std::mem::take(&mut self.slivers);
         write_rect(&mut text, &rect, &fill, |_| ());
         self.slivers = text;
@@ -277,7 +282,13 @@ impl Painter<'_> {
     }
 
     /// What a box is filled with, and the colour that comes next to it for text.
-    fn paint(&self, holder: Holder, owners: usize, touched: u32, hits: u32) -> (String, Rgb) {
+    fn paint(
+        &self,
+        holder: Holder,
+        (owners, chain): (usize, Option<&Chain>),
+        touched: u32,
+        hits: u32,
+    ) -> (String, Rgb) {
         let theme = self.drawing.theme;
         let share = match self.drawing.heat {
             Heat::Owner => {
@@ -290,6 +301,17 @@ impl Painter<'_> {
                         (fill_of(theme, worker, workers), theme.worker(worker, workers))
                     }
                 };
+            }
+            Heat::Sessions => {
+                let sessions = self.drawing.sessions.zip(chain);
+                let session = sessions.and_then(|(sessions, chain)| sessions.of_box(chain));
+                let colour = match holder {
+                    Holder::NoWorker => theme.no_worker,
+                    // Too narrow to be told apart.
+                    _ if chain.is_none() => theme.session(Some(BoxSession::Several)),
+                    _ => theme.session(session),
+                };
+                return (css(colour), colour);
             }
             Heat::Recency => {
                 let age_ms = u64::from(self.drawing.now.saturating_sub(touched)) * TOUCH_MS;

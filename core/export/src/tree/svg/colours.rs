@@ -1,7 +1,8 @@
 //! Colours of a picture: those of the page's design tokens, which a test holds them against.
 
 use crate::colour::{Rgb, blend};
-use radixscope_model::id::WorkerIx;
+use crate::tree::sessions::BoxSession;
+use radixscope_model::id::{Slot, WorkerIx};
 
 /// Hues for up to this many workers come from the set of few, chosen further apart.
 pub const FEW: usize = 4;
@@ -15,6 +16,24 @@ const SHARED_BODY: f64 = 0.42;
 /// frame's, and most of it is ground.
 pub fn shared_body(ground: Rgb, colour: Rgb) -> Rgb {
     blend(ground, colour, SHARED_BODY)
+}
+
+/// How much of the colour of shared blocks a box of no session has.
+const NO_SESSION: f64 = 0.22;
+
+/// What a box is filled with that is coloured by session, here and on the page, by the colours of the ground, of shared blocks, of quiet
+/// text and of sessions.
+pub fn of_session(
+    session: Option<BoxSession>,
+    [ground, shared, quiet]: [Rgb; 3],
+    colour: impl Fn(Slot) -> Rgb,
+) -> Rgb {
+    match session {
+        Some(BoxSession::One(slot)) => colour(slot),
+        Some(BoxSession::Other) => quiet,
+        Some(BoxSession::Several) => shared_body(ground, shared),
+        None => blend(ground, shared, NO_SESSION),
+    }
 }
 
 /// Colours of one theme.
@@ -116,6 +135,12 @@ impl Theme {
             rgb(0xc39afa),
         ],
     };
+
+    /// What a box of a session is filled with.
+    pub fn session(&self, session: Option<BoxSession>) -> Rgb {
+        let colour = |slot: Slot| self.many[slot.at() % MANY];
+        of_session(session, [self.ground, self.shared, self.quiet], colour)
+    }
 
     /// Hue of a worker, one of `workers`.
     pub fn worker(&self, worker: WorkerIx, workers: usize) -> Rgb {

@@ -8,6 +8,7 @@ use super::text::{Escaped, Px, cut, width_px, wrap};
 use super::{Drawing, Heat, label};
 use crate::colour::css;
 use crate::tree::recency;
+use crate::tree::sessions::{BoxSession, SessionBoxes};
 use radixscope_model::id::WorkerIx;
 use radixscope_model::number_format::{count, plural};
 use radixscope_state::tree::Tree;
@@ -213,15 +214,42 @@ pub(super) fn legend(tree: &Tree, forest: &Forest, drawing: &Drawing<'_>, boxes:
             };
             scale(what, "0", &most, y, svg);
         }
+        Heat::Sessions => sessions(drawing, y, svg),
         Heat::Owners => scale("replica count", "1", &count(drawing.workers.len() as u64), y, svg),
     }
     svg.push_str("</g>\n");
 }
 
 fn workers(drawing: &Drawing<'_>, y: f64, svg: &mut String) {
+    let shared = (css(drawing.theme.shared), "several workers, a tick each".to_owned());
+    let own = drawing.workers.iter().map(|(worker, name)| {
+        let text = format!("{} {name}", label(*worker));
+        (fill_of(drawing.theme, *worker, drawing.slots), text)
+    });
+    keys(drawing, shared, own, y, svg);
+}
+
+fn sessions(drawing: &Drawing<'_>, y: f64, svg: &mut String) {
+    let theme = drawing.theme;
+    let key = |session, text: &str| (css(theme.session(session)), text.to_owned());
+    let coloured = drawing.sessions.map_or(&[][..], SessionBoxes::coloured);
+    let own = coloured.iter().map(|(name, slot)| key(Some(BoxSession::One(*slot)), name));
+    let others = [key(Some(BoxSession::Other), "another session"), key(None, "no session reported")];
+    let own: Vec<(String, String)> = own.chain(others).collect();
+    keys(drawing, key(Some(BoxSession::Several), "several sessions"), own.into_iter(), y, svg);
+}
+
+/// Colours with what they mean, in a line; the last says how many there is no room for.
+fn keys(
+    drawing: &Drawing<'_>,
+    first: (String, String),
+    own: impl ExactSizeIterator<Item = (String, String)>,
+    y: f64,
+    svg: &mut String,
+) {
     let room = f64::from(drawing.width_px) - MARGIN_PX;
     let mut x = MARGIN_PX;
-    let mut entry = |fill: &str, text: &str, is_last: bool| {
+    let mut entry = |(fill, text): &(String, String), is_last: bool| {
         let width = 22.0 + width_px(text);
         // Room for saying how many more there are is kept.
         let retained = if is_last { 0.0 } else { MORE_PX };
@@ -240,13 +268,11 @@ fn workers(drawing: &Drawing<'_>, y: f64, svg: &mut String) {
         }
         fits
     };
-    entry(&css(drawing.theme.shared), "several workers, a tick each", false);
-    let all = drawing.workers.len();
-    for (ix, (worker, name)) in drawing.workers.iter().enumerate() {
-        let worker = *worker;
-        let text = format!("{} {name}", label(worker));
+    entry(&first, false);
+    let all = own.len();
+    for (ix, key) in own.enumerate() {
         let is_last = ix + 1 == all;
-        if !entry(&fill_of(drawing.theme, worker, drawing.slots), &text, is_last) {
+        if !entry(&key, is_last) {
             let _ = write!(svg, "<text x=\"{}\" y=\"{}\">", Px(x), Px(y));
             let _ = write!(svg, "{} more</text>", if is_last { 1 } else { all - ix });
             return;

@@ -18,6 +18,7 @@ mod tests;
 use std::fmt::Write as _;
 
 use crate::colour::css;
+use crate::tree::sessions::SessionBoxes;
 use boxes::Boxes;
 use colours::Theme;
 use radixscope_model::id::{Slot, WorkerIx};
@@ -42,11 +43,15 @@ pub enum Heat {
     Hits,
     /// How many workers hold it.
     Owners,
+    /// Whose requests found it held, by [`Drawing::sessions`].
+    Sessions,
 }
 
 impl Heat {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Owner, Self::Recency, Self::Hits, Self::Owners];
+    pub const ALL: [Self; 5] = [Self::Owner, Self::Recency, Self::Hits, Self::Owners, Self::Sessions];
+    /// Those that a tree shows without decisions.
+    pub const OF_TREE: [Self; 4] = [Self::Owner, Self::Recency, Self::Hits, Self::Owners];
 
     /// Its value in addresses.
     pub const fn as_str(self) -> &'static str {
@@ -55,6 +60,7 @@ impl Heat {
             Self::Recency => "recency",
             Self::Hits => "hits",
             Self::Owners => "owners",
+            Self::Sessions => "sessions",
         }
     }
 }
@@ -72,6 +78,8 @@ pub struct Drawing<'a> {
     pub region: Region,
     /// What colours say.
     pub heat: Heat,
+    /// Whose the boxes are, for [`Heat::Sessions`].
+    pub sessions: Option<&'a SessionBoxes>,
     /// What it is a picture of, in words.
     pub title: &'a str,
     /// As of when, in words.

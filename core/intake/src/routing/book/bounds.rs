@@ -18,6 +18,8 @@ pub(in crate::routing) const LINGER_MS: u64 = 2_000;
 pub(in crate::routing) const LINGER_FOR_SETTINGS_MS: u64 = 8_000;
 /// Prompts retained: two seconds of 1,000 a second.
 pub(super) const MAX_PROMPTS: usize = 2_048;
+/// Candidates of the latest choices whose costs a trace has: 16 MiB.
+pub(super) const MAX_TRACED_CANDIDATES: usize = 1 << 20;
 /// Their blocks together: 16 MiB.
 pub(super) const MAX_PROMPT_BLOCKS: usize = 1 << 21;
 

@@ -7,6 +7,8 @@ use radixscope_model::micros::Micros;
 
 /// Pools that one request is routed in: prefill and decode, with one to spare; and ids of HTTP spans of it.
 pub(super) const MAX_PARTS: usize = 3;
+/// Choices of one request whose costs a trace has: a request that is tried again has more than one a pool.
+pub(super) const MAX_TRACED_COSTS: usize = 8;
 
 impl RequestBook {
     /// The parts of a request that is known by either id.
@@ -81,6 +83,7 @@ impl RequestBook {
             parts: Vec::new(),
             completed: None,
             session: None,
+            traced_costs: Vec::new(),
             way: RequestWay::default(),
             steps: Vec::new(),
             received_ms,
@@ -157,6 +160,8 @@ impl RequestBook {
                 Session::join(&mut request.session, session);
             }
             request.way.add(removed.way);
+            let room = MAX_TRACED_COSTS.saturating_sub(request.traced_costs.len());
+            request.traced_costs.extend(removed.traced_costs.into_iter().take(room));
             request.steps.append(&mut removed.steps);
         }
         for part in removed.parts {

@@ -45,6 +45,7 @@ mod tests;
 #[cfg(test)]
 mod way_tests;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use hashbrown::HashMap;
@@ -60,11 +61,13 @@ pub(super) use length::{Length, credit};
 pub(super) use nearest::FOLLOWS_MS;
 use part::JoinedRequest;
 pub(super) use part::{RequestPart, RequestWay};
-pub(super) use resolve::{PartContext, SessionContext, contradiction, decided_ms, progress, resolve};
+pub(super) use resolve::{
+    PartContext, SessionContext, chosen_ms, contradiction, decided_ms, progress, resolve,
+};
 pub(super) use slots::{
     Candidates, ChosenBy, Completed, Computed, Dispatched, FoundBinding, HeldBlocks, HitRate, LoggedChoice,
     LoggedCosts, LoggedInput, LowerBlocks, OtherMode, PromptHashes, Reconstruction, ReportTime, Routed,
-    Sequence, Session, Slots, Steps, Trace,
+    Sequence, Session, Slots, Steps, Trace, TracedCosts,
 };
 
 /// Place of a request in the book: ascending, never used twice.
@@ -84,6 +87,9 @@ pub(super) struct RequestBook {
     due: BTreeSet<(Millis, RequestIx)>,
     /// Parts whose decision may differ from what the state has.
     changed: BTreeSet<DecisionId>,
+    /// Choices whose costs a trace had, oldest first, with the number of their candidates; and the sum of these.
+    traced: VecDeque<(RequestIx, usize)>,
+    traced_candidates: usize,
     /// Parts whose steps or end were reported before them.
     caught_up: Vec<DecisionId>,
     /// Parts with candidates, oldest first, and how many candidates they have.
@@ -171,6 +177,44 @@ impl RequestBook {
     /// The session of the request of a part.
     pub(super) fn session_of(&self, id: DecisionId) -> Option<&Session> {
         self.requests.get(self.parts.get(&id)?)?.session.as_ref()
+    }
+
+    /// What the candidates of a choice for a request cost, by its router's trace. Of more choices than are kept the latest go.
+    pub(super) fn add_traced_costs(&mut self, request_id: &str, costs: TracedCosts, received_ms: Millis) {
+        let ix = self.request(Some(request_id), None, received_ms);
+        let Some(request) = self.requests.get_mut(&ix) else { return };
+        if request.traced_costs.len() < ids::MAX_TRACED_COSTS && !request.traced_costs.contains(&costs) {
+            self.traced_candidates += costs.candidates.len();
+            self.traced.push_back((ix, costs.candidates.len()));
+            request.traced_costs.push(costs);
+            self.changed.extend(request.parts.iter().map(|part| part.id));
+        }
+        while self.traced_candidates > bounds::MAX_TRACED_CANDIDATES {
+            let Some((oldest, candidates)) = self.traced.pop_front() else { break };
+            self.traced_candidates -= candidates;
+            if let Some(request) = self.requests.get_mut(&oldest).filter(|of| !of.traced_costs.is_empty()) {
+                request.traced_costs.remove(0);
+            }
+        }
+    }
+
+    /// The same for a part: of several choices in its pool that at `at` or next to it, of equal ones the later.
+    /// Which pools workers are in may be known only now.
+    pub(super) fn traced_costs(
+        &self,
+        id: DecisionId,
+        at: Option<Millis>,
+        pool_of: impl Fn(WorkerIx) -> Option<PoolIx>,
+    ) -> Option<&TracedCosts> {
+        let request = self.requests.get(self.parts.get(&id)?)?;
+        let part = request.parts.iter().find(|part| part.id == id)?;
+        let pool = |costs: &TracedCosts| costs.candidates.first().and_then(|(worker, _)| pool_of(*worker));
+        let in_pool = request.traced_costs.iter().filter(|costs| pool(costs) == Some(part.pool));
+        let apart = |costs: &&TracedCosts| {
+            let chosen = costs.time.at.millis();
+            at.map_or(0, |at| at.since(chosen).max(chosen.since(at)))
+        };
+        in_pool.min_by_key(|costs| (apart(costs), Reverse(costs.time.at)))
     }
 
     /// What a line says of the way of a request. Its parts may have another decision now.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::join::Mark;
-use super::slots::{Completed, LoggedChoice, PromptHashes, Session, Slots, Steps};
+use super::slots::{Completed, LoggedChoice, PromptHashes, Session, Slots, Steps, TracedCosts};
 use crate::routing::reconstruct::RouterReport;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::micros::Micros;
@@ -54,7 +54,7 @@ impl RequestPart {
     /// tell. `is_decode`: whether its pool decodes alone.
     pub(in crate::routing) fn counted_from(&self, is_decode: bool) -> Option<(Micros, bool)> {
         let is_apart = is_decode || self.role == Some(Role::Prefill);
-        let is_choice = |of: &LoggedChoice| !of.time.is_received && !(of.may_be_look && is_apart);
+        let is_choice = |of: &LoggedChoice| !(of.time.is_received || of.may_be_look && is_apart);
         let by_line = self.slots.choice.filter(is_choice).map(|of| (of.time.at, true));
         by_line.or_else(|| self.slots.sequence.as_ref().map(|of| (of.time.at, false)))
     }
@@ -117,6 +117,8 @@ pub(super) struct JoinedRequest {
     pub(super) completed: Option<Completed>,
     /// The session that it is of.
     pub(super) session: Option<Session>,
+    /// What candidates cost, by the router's trace: of each pool, and of choices that were made again.
+    pub(super) traced_costs: Vec<TracedCosts>,
     /// What lines about the whole request say of its way.
     pub(super) way: RequestWay,
     /// Steps in pools in which no choice is known.

@@ -11,7 +11,9 @@
 
 use super::length::{Length, on_device};
 use super::part::RequestWay;
-use super::slots::{Candidates, ChosenBy, Completed, Computed, FoundBinding, Sequence, Session, Slots};
+use super::slots::{
+    Candidates, ChosenBy, Completed, Computed, FoundBinding, Sequence, Session, Slots, TracedCosts,
+};
 use crate::routing::sessions::Binding;
 use radixscope_model::id::{DecisionId, Millis, WorkerIx};
 use radixscope_model::micros::Micros;
@@ -36,6 +38,8 @@ pub(in crate::routing) struct PartContext<'a> {
     pub(in crate::routing) completed: Option<&'a Completed>,
     /// Whether the request's response comes from this part.
     pub(in crate::routing) is_responding: bool,
+    /// What the candidates of the choice cost, by the router's trace.
+    pub(in crate::routing) traced_costs: Option<&'a TracedCosts>,
     /// By the worker's sources of it.
     pub(in crate::routing) block_size_tokens: Option<u32>,
     /// What lines about the whole request say of its way.
@@ -122,15 +126,21 @@ pub(in crate::routing) fn resolve(slots: &Slots, context: &PartContext<'_>) -> D
     if context.completed.is_some() {
         decision.sources.insert(DecisionSource::Log);
     }
+    if context.traced_costs.is_some() {
+        decision.sources.insert(DecisionSource::RequestTrace);
+    }
     decision.request_id = context.request_id.map(str::to_owned);
     decision.other_part = context.other.map(|(id, _)| id);
-    decision.decided_ms = decided_ms(slots);
+    let traced_ms = || context.traced_costs.and_then(|costs| costs.time.reported_ms());
+    decision.decided_ms = chosen_ms(slots).or_else(traced_ms).or_else(|| slots.trace?.received_ms);
     decision.router = slots.hit_rate.and_then(|of| of.router);
     if let Some(sequence) = &slots.sequence {
         decision.router = decision.router.or(sequence.router);
         decision.adapter = sequence.adapter.as_deref().map(str::to_owned);
     }
-    decision.logit = slots.choice.and_then(|choice| choice.logit);
+    let traced = || context.traced_costs?.cost(context.worker);
+    // The line of a policy without costs is one of a choice without costs.
+    decision.logit = slots.choice.map_or_else(traced, |choice| choice.logit);
     decision.session = context.session.map(|of| of.session.name.as_ref().to_owned());
     decision.mode = slots.other_mode.map(|of| of.mode);
     let given = slots.dispatched.is_some() || slots.routed.is_some();
@@ -180,12 +190,16 @@ pub(in crate::routing) fn progress(slots: &Slots, context: &PartContext<'_>) -> 
     }
 }
 
-/// When the router decided: the log's line of the choice is nearest to it.
-pub(in crate::routing) fn decided_ms(slots: &Slots) -> Option<Millis> {
+/// When the router decided, without what traces alone have.
+pub(in crate::routing) fn chosen_ms(slots: &Slots) -> Option<Millis> {
     let logged = slots.choice.map(|of| of.time).or(slots.other_mode.map(|of| of.time));
     let published = [slots.hit_rate.map(|of| of.time), slots.sequence.as_ref().map(|of| of.time)];
-    let reported = std::iter::once(logged).chain(published).flatten().find_map(|time| time.reported_ms());
-    reported.or_else(|| slots.trace?.received_ms)
+    std::iter::once(logged).chain(published).flatten().find_map(|time| time.reported_ms())
+}
+
+/// When the router decided: the log's line of the choice is nearest to it.
+pub(in crate::routing) fn decided_ms(slots: &Slots) -> Option<Millis> {
+    chosen_ms(slots).or_else(|| slots.trace?.received_ms)
 }
 
 /// How long the prompt is, and what the chosen worker held of it.
@@ -266,8 +280,14 @@ fn costs(decision: &mut Decision, slots: &Slots, context: &PartContext<'_>) {
         Some(Ok(computed)) => match contradiction(computed, decision) {
             Some(differs) => decision.not_reconstructed = Some(differs),
             None => {
-                decision.completeness = Completeness::Reconstructed;
-                decision.candidates = all(&computed.candidates);
+                let candidates = all(&computed.candidates);
+                decision.completeness = match context.traced_costs {
+                    Some(traced) if traced.is_whole && traced.agrees(&candidates) => {
+                        Completeness::AllCandidates
+                    }
+                    _ => Completeness::Reconstructed,
+                };
+                decision.candidates = candidates;
                 (decision.formula, decision.prefill_factor) =
                     (Some(computed.formula), Some(computed.prefill_factor));
             }
@@ -289,12 +309,17 @@ fn decided_by(decision: &mut Decision, slots: &Slots, context: &PartContext<'_>)
         ChosenBy::Pinned if context.is_bypassed => ChosenBy::Weighing,
         chosen_by => chosen_by,
     });
+    // A trace does not tell a pinned choice from a session's.
+    let traced_by = || {
+        context.traced_costs.filter(|costs| costs.is_pinned && !context.is_bypassed).map(|_| ChosenBy::Pinned)
+    };
+    let chosen_by = chosen_by.or_else(traced_by);
     if bound == Some(true) && context.session.is_some_and(|of| of.session.found.is_none()) {
         decision.sources.insert(DecisionSource::SessionAffinity);
     }
     // Computed costs by which the choice was the cheapest show nothing alone: another policy may have chosen the same.
     let is_weighed = slots.costs.is_some()
-        || (decision.completeness == Completeness::Reconstructed && decision.logit.is_some());
+        || (decision.completeness != Completeness::ChosenOnly && decision.logit.is_some());
     decision.decided_by = match (bound, chosen_by) {
         _ if slots.other_mode.is_some() => Some(DecidedBy::Mode),
         (Some(true), _) => Some(DecidedBy::SessionAffinity),

@@ -7,7 +7,7 @@ use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{
     Candidate, Decision, DecisionSource, DecisionSources, Ended, NotReconstructed, Outcome, PathEnd,
-    Progress, Reuse, RoutingMode,
+    Progress, Reuse, RoutingMode, same_cost,
 };
 use radixscope_router::Formula;
 use radixscope_state::requests::Prompt;
@@ -133,6 +133,34 @@ pub(in crate::routing) struct HeldBlocks {
     pub(in crate::routing) device: u64,
     pub(in crate::routing) host: u32,
     pub(in crate::routing) disk_or_external: u32,
+}
+
+/// What each candidate of a choice cost, by the router's trace.
+#[derive(Clone, PartialEq, Debug)]
+pub(in crate::routing) struct TracedCosts {
+    /// When the router chose.
+    pub(in crate::routing) time: ReportTime,
+    /// Whether the worker was given.
+    pub(in crate::routing) is_pinned: bool,
+    /// Whether all candidates are listed: the trace has the cheapest ones.
+    pub(in crate::routing) is_whole: bool,
+    /// Their costs in blocks.
+    pub(in crate::routing) candidates: Box<[(WorkerIx, f64)]>,
+}
+
+impl TracedCosts {
+    /// Whether computed costs are these.
+    pub(in crate::routing) fn agrees(&self, computed: &[Candidate]) -> bool {
+        let is_same = |&(worker, cost): &(WorkerIx, f64)| {
+            computed.iter().any(|of| of.worker == worker && same_cost(of.cost, cost))
+        };
+        self.candidates.iter().all(is_same) && (!self.is_whole || computed.len() == self.candidates.len())
+    }
+
+    /// What a worker cost.
+    pub(in crate::routing) fn cost(&self, worker: WorkerIx) -> Option<f64> {
+        self.candidates.iter().find(|(of, _)| *of == worker).map(|(_, cost)| *cost)
+    }
 }
 
 /// The log's line of a choice.

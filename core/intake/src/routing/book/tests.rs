@@ -370,6 +370,7 @@ fn context(completed: Option<&Completed>) -> PartContext<'_> {
         request_id: Some("r"),
         other: None,
         completed,
+        traced_costs: None,
         is_responding: true,
         block_size_tokens: Some(16),
         way: RequestWay::default(),

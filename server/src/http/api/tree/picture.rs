@@ -36,7 +36,9 @@ pub(in crate::http::api) async fn svg(State(app): State<App>, uri: Uri) -> Resul
         is_dark: params.one_of("theme", &THEMES)?.unwrap_or(standard.is_dark),
         order: params.one_of("order", &ORDERS)?.unwrap_or(standard.order),
         width: params.one_of("by", &WIDTHS)?.unwrap_or(standard.width),
-        heat: params.one_of("heat", &Heat::ALL.map(|heat| (heat.as_str(), heat)))?.unwrap_or(standard.heat),
+        heat: params
+            .one_of("heat", &Heat::OF_TREE.map(|heat| (heat.as_str(), heat)))?
+            .unwrap_or(standard.heat),
         hits_window_ms: window_ms(&params)?,
         workers: workers(&app.hub, params.worker()?).await?,
         ..standard
