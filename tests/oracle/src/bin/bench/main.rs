@@ -2,7 +2,7 @@
 //!
 //! `bench [--json FILE] [--quick] CAPTURE…`; without a capture, all of the repository's. `bench --repeat N --side ours|theirs
 //! CAPTURE…` decodes and applies each capture N times and prints nothing: for a profiler. `bench --brief CAPTURE…` prints a line a
-//! capture of that alone.
+//! capture of that alone, `bench --visible CAPTURE…` one of what it costs that prompts are visible.
 
 mod counting;
 mod memory;
@@ -22,14 +22,15 @@ const SIZES: [(usize, &str); 2] = [(100_000, "talk, 100 k blocks"), (1_000_000, 
 
 fn main() -> Result<()> {
     let (mut json, mut captures, mut quick) = (None, Vec::new(), false);
-    let (mut repeat, mut is_ours, mut is_brief) = (None, true, false);
+    let (mut repeat, mut is_ours, mut brief) = (None, true, None);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--json" => json = Some(arguments.next().context("--json needs a file")?),
             "--quick" => quick = true,
             "--repeat" => repeat = Some(arguments.next().context("--repeat needs a number")?.parse()?),
-            "--brief" => is_brief = true,
+            "--brief" => brief = Some(throughput::brief as Brief),
+            "--visible" => brief = Some(throughput::visible as Brief),
             "--side" => is_ours = arguments.next().context("--side needs ours or theirs")? == "ours",
             _ => captures.push(argument),
         }
@@ -40,8 +41,8 @@ fn main() -> Result<()> {
     if let Some(rounds) = repeat {
         return captures.iter().try_for_each(|name| throughput::repeat(name, is_ours, rounds));
     }
-    if is_brief {
-        return print_brief(&captures);
+    if let Some(brief) = brief {
+        return print_brief(brief, &captures);
     }
     let mut report = report::BenchReport::new();
     for name in &captures {
@@ -67,10 +68,13 @@ fn main() -> Result<()> {
     Ok(())
 }
 
+/// One line about a capture.
+type Brief = fn(&str) -> Result<Option<String>>;
+
 #[expect(clippy::print_stdout, reason = "what the program is for")]
-fn print_brief(captures: &[String]) -> Result<()> {
+fn print_brief(brief: Brief, captures: &[String]) -> Result<()> {
     for name in captures {
-        if let Some(line) = throughput::brief(name)? {
+        if let Some(line) = brief(name)? {
             println!("{line}");
         }
     }

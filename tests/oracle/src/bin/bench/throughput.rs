@@ -6,7 +6,7 @@ use anyhow::Context;
 use bytes::Bytes;
 use dynamo_kv_router::RadixTree;
 use dynamo_kv_router::protocols::{KvCacheEventData, LocalBlockHash, RouterEvent};
-use radixscope_captures::Message;
+use radixscope_captures::{Message, Recording};
 use radixscope_intake::{Intake, NatsSubjects, Received};
 use radixscope_model::id::{Millis, Seq, TokensHash};
 use radixscope_model::record::{Entry, SourceKind};
@@ -15,7 +15,7 @@ use radixscope_oracle::ours;
 use radixscope_oracle::theirs::{self, Wire};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::sink::RecordSink;
-use radixscope_state::tree::{OverlapRule, Tree};
+use radixscope_state::tree::{NodeId, OverlapRule, Step, Tree};
 use serde::Serialize;
 
 /// Rounds in which both are timed once.
@@ -66,6 +66,49 @@ pub(crate) struct Throughput {
     pub(crate) overlap: Comparison,
 }
 
+/// A router's message of a request with its prompt, after which prompts are visible: what becomes of blocks is remembered.
+fn routed() -> anyhow::Result<Message> {
+    let messages = Recording::fixture("1.4.2-replicas").messages();
+    let mut routed = messages.filter(|message| message.subject.ends_with("active_sequences_events"));
+    routed.next().context("no message of a router")
+}
+
+/// What it costs that prompts are visible, in one line: ours without beside ours with.
+pub(crate) fn visible(name: &str) -> anyhow::Result<Option<String>> {
+    let messages = capture::kv_events(name);
+    let Some(wire) = theirs::wire_of(&messages) else { return Ok(None) };
+    let mut events = 0;
+    for message in &messages {
+        theirs::decode(wire, &message.payload, |_| events += 1)?;
+    }
+    let routed = routed()?;
+    let (cluster, _) = fold_messages(&messages, Some(&routed));
+    let tree = cluster.tree(cluster.default_pool());
+    let first = tree.walk(NodeId::ROOT).find_map(|step| match step {
+        Step::Enter { node, depth: 1 } => Some(node),
+        _ => None,
+    });
+    // Where block sizes do not match no block is in the tree.
+    anyhow::ensure!(
+        first.is_none_or(|node| tree.chain_hash(node).is_some()),
+        "{name}: prompts are not visible"
+    );
+    let it = compare(
+        "events",
+        events,
+        || fold_messages(&messages, None).1,
+        || fold_messages(&messages, Some(&routed)).1,
+    );
+    let [low, high] = it.ratio_quartiles;
+    Ok(Some(format!(
+        "{:<40} ns an event {:>7.1}, with prompts visible {:>7.1}; {:.3} ({low:.3} – {high:.3})",
+        name.rsplit('/').next().unwrap_or(name),
+        1e9 / it.ours_per_s,
+        1e9 / it.theirs_per_s,
+        it.ratio,
+    )))
+}
+
 /// Decoding and applying alone, in one line: for a look at one change.
 pub(crate) fn brief(name: &str) -> anyhow::Result<Option<String>> {
     let messages = capture::kv_events(name);
@@ -80,7 +123,8 @@ pub(crate) fn brief(name: &str) -> anyhow::Result<Option<String>> {
     if blocks == 0 {
         return Ok(None);
     }
-    let it = compare("blocks", blocks, || fold_messages(&messages).1, || apply_messages(wire, &messages).1);
+    let it =
+        compare("blocks", blocks, || fold_messages(&messages, None).1, || apply_messages(wire, &messages).1);
     let [low, high] = it.ratio_quartiles;
     let ns_per_event = |per_s: f64| blocks as f64 / events as f64 * 1e9 / per_s;
     Ok(Some(format!(
@@ -108,7 +152,7 @@ pub(crate) fn measure(name: &str) -> anyhow::Result<Option<Throughput>> {
         return Ok(None);
     }
     let whole =
-        compare("blocks", blocks, || fold_messages(&messages).1, || apply_messages(wire, &messages).1);
+        compare("blocks", blocks, || fold_messages(&messages, None).1, || apply_messages(wire, &messages).1);
     let per_event = events.len() as f64 / blocks as f64;
     let decode_and_apply_events = Comparison {
         unit: "events",
@@ -145,7 +189,7 @@ pub(crate) fn repeat(name: &str, is_ours: bool, rounds: u32) -> anyhow::Result<(
     let wire = theirs::wire_of(&messages).context("no KV events")?;
     for _ in 0..rounds {
         if is_ours {
-            std::hint::black_box(fold_messages(&messages));
+            std::hint::black_box(fold_messages(&messages, None));
         } else {
             std::hint::black_box(apply_messages(wire, &messages));
         }
@@ -197,13 +241,18 @@ pub(crate) fn quantile(values: &[f64], at: f64) -> f64 {
     sorted[((sorted.len() - 1) as f64 * at).round() as usize]
 }
 
-/// The server's own path: message, intake, fold.
-fn fold_messages(messages: &[Message]) -> (Cluster, Duration) {
+/// The server's own path: message, intake, fold. `before`: received before it is timed.
+fn fold_messages(messages: &[Message], before: Option<&Message>) -> (Cluster, Duration) {
     let (mut intake, mut cluster) = (Intake::default(), Cluster::default());
     let mut subjects = NatsSubjects::default();
     let Some(source) = intake.source("capture", SourceKind::Nats, Millis(1), &mut cluster) else {
         unreachable!("the first source is never one too many");
     };
+    let begin = messages.first().map_or(Millis(1), |message| Millis(message.at_ms()));
+    let routed = before.and_then(|m| subjects.publication(&m.subject, None, m.payload.clone()));
+    if let Some(payload) = routed {
+        intake.handle(&Received { source, at_ms: begin, payload }, &mut cluster);
+    }
     // A source owns what it received.
     let payloads: Vec<Bytes> = messages.iter().map(|m| m.payload.clone()).collect();
     let start = Instant::now();
@@ -283,7 +332,7 @@ fn apply_events(events: Vec<RouterEvent>) -> Duration {
 }
 
 fn overlap(wire: Wire, messages: &[Message]) -> Comparison {
-    let (cluster, _) = fold_messages(messages);
+    let (cluster, _) = fold_messages(messages, None);
     let (tree, _) = apply_messages(wire, messages);
     let paths = ours::paths(cluster.tree(cluster.default_pool()));
     let blocks = paths.iter().map(Vec::len).sum();
