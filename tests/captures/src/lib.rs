@@ -4,6 +4,7 @@
 
 #[cfg(feature = "simulated")]
 mod advice;
+mod engines;
 mod late;
 pub mod publisher;
 #[cfg(feature = "recorded")]
@@ -25,6 +26,7 @@ use serde::de::DeserializeOwned;
 
 #[cfg(feature = "simulated")]
 pub use advice::{contradictions, is_incomplete};
+pub use engines::{EngineRecording, Expected};
 pub use late::{DiscoveryChange, HeldBlocks, RecordedQuery, TrueBlock};
 #[cfg(feature = "simulated")]
 pub use simulated::{Played, Simulated, play};
