@@ -9,6 +9,7 @@ mod late;
 pub mod publisher;
 #[cfg(feature = "recorded")]
 pub mod recorded;
+mod replayer;
 #[cfg(feature = "simulated")]
 mod simulated;
 mod zmq;
@@ -28,6 +29,7 @@ use serde::de::DeserializeOwned;
 pub use advice::{contradictions, is_incomplete};
 pub use engines::{EngineRecording, Expected};
 pub use late::{DiscoveryChange, HeldBlocks, RecordedQuery, TrueBlock};
+pub use replayer::Replayer;
 #[cfg(feature = "simulated")]
 pub use simulated::{Played, Simulated, play};
 pub use zmq::ZmqMessage;

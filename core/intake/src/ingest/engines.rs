@@ -60,7 +60,8 @@ impl EngineState {
         }
     }
 
-    fn reject(&mut self, faults: &Faults) {
+    fn reject(&mut self, faults: &Faults, at: Millis) {
+        self.feed.rejected_ms = Some(at);
         self.feed.rejected = self.feed.rejected.saturating_add(faults.total());
         if let Some((last, _)) = faults.iter().last() {
             self.feed.rejected_sample.clone_from(&last.detail);
@@ -151,14 +152,14 @@ impl Ingest {
             }
             EngineInput::Unreadable { error, .. } => {
                 let faults = Faults::from((**error).clone());
-                state.reject(&faults);
+                state.reject(&faults, received.at_ms);
                 Err(faults)
             }
             EngineInput::Batch { run, sequence, is_replayed, body } => {
                 let understood =
                     self.engine_batch(received, publisher, (*run, *sequence, *is_replayed), body, out);
                 if let (Err(faults), Some(state)) = (&understood, self.engines.state(publisher)) {
-                    state.reject(faults);
+                    state.reject(faults, received.at_ms);
                 }
                 understood
             }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::LinkState;
-use crate::id::WorkerIx;
+use crate::id::{Millis, WorkerIx};
 
 /// An engine.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
@@ -104,6 +104,8 @@ pub struct EngineFeed {
     pub rejected: u64,
     /// The last of them in words.
     pub rejected_sample: String,
+    /// When it came.
+    pub rejected_ms: Option<Millis>,
 }
 
 impl EngineFeed {
@@ -127,6 +129,7 @@ impl EngineFeed {
             other_groups: 0,
             rejected: 0,
             rejected_sample: String::new(),
+            rejected_ms: None,
         }
     }
 }
