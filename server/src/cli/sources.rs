@@ -18,7 +18,7 @@ pub(super) fn is_nothing(from: &Sources) -> bool {
     let has_plane = !nats.nats.is_empty()
         || discovery.discovery.is_some()
         || !zmq.zmq_broker.is_empty()
-        || !engines.engine.is_empty();
+        || !engines.engine_events.is_empty();
     !has_plane && logs.logs.is_empty() && traces.request_trace.is_empty() && prometheus.prometheus.is_empty()
 }
 
@@ -26,7 +26,7 @@ pub(super) fn is_nothing(from: &Sources) -> bool {
 pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
     if is_nothing(&from) {
         return Err(Failure::Usage(anyhow!(
-            "nothing to listen to: give --discovery, --nats, --zmq-broker, --engine, --prometheus, --logs or --request-trace; `radixscope sources` detects \
+            "nothing to listen to: give --discovery, --nats, --zmq-broker, --engine-events, --prometheus, --logs or --request-trace; `radixscope sources` detects \
              what is there and prints the command"
         )));
     }
@@ -45,7 +45,7 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
     let settings = policy_file::settings(policy.policy.as_deref())?;
     let namespace = listen_to.namespace.clone();
     let conflict = LogFile::conflict(&logs.logs).or_else(|| MetricsUrl::conflict(&scraped.prometheus));
-    let conflict = conflict.or_else(|| EngineAt::conflict(&engines.engine));
+    let conflict = conflict.or_else(|| EngineAt::conflict(&engines.engine_events));
     if let Some(conflict) = conflict {
         return Err(Failure::Usage(anyhow!(conflict)));
     }
@@ -60,9 +60,9 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
         let name = source.name().to_owned();
         Feed::new(name, SourceKind::Discovery, |to, stopped| source.run(to, stopped))
     }));
-    if listen_to.nats.is_empty() && zmq.zmq_broker.is_empty() && engines.engine.is_empty() && !is_found {
+    if listen_to.nats.is_empty() && zmq.zmq_broker.is_empty() && engines.engine_events.is_empty() && !is_found {
         tracing::warn!(
-            "no source of KV events: cached blocks stay unknown without --nats, --discovery, --zmq-broker or --engine"
+            "no source of KV events: cached blocks stay unknown without --nats, --discovery, --zmq-broker or --engine-events"
         );
     }
     if !listen_to.nats.is_empty() {
@@ -75,8 +75,8 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
         let source = zmq::ZmqSource::new(zmq.zmq_broker, namespace, &gate);
         feeds.push(Feed::new(source.name(), SourceKind::Zmq, |to, stopped| source.run(to, stopped)));
     }
-    if !engines.engine.is_empty() {
-        let source = zmq::EngineSource::new(engines.engine, &gate);
+    if !engines.engine_events.is_empty() {
+        let source = zmq::EngineSource::new(engines.engine_events, &gate);
         let source = source.map_err(|error| Failure::Usage(error.into()))?;
         feeds.push(Feed::new(source.name(), SourceKind::Engines, |to, stopped| source.run(to, stopped)));
     }
@@ -124,7 +124,7 @@ mod tests {
         let Err(Failure::Usage(error)) = feeds_of(&[]) else { panic!("an error of usage") };
         let text = error.to_string();
         for option in
-            ["--discovery", "--nats", "--zmq-broker", "--engine", "--prometheus", "--logs", "--request-trace"]
+            ["--discovery", "--nats", "--zmq-broker", "--engine-events", "--prometheus", "--logs", "--request-trace"]
         {
             assert!(text.contains(option), "{text}");
         }

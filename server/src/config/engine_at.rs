@@ -1,5 +1,6 @@
 //! An engine that is listened to without Dynamo, as the command line names it: `[ENGINE=]ADDRESS[,KEY=VALUE]…`.
 
+use std::fmt;
 use std::str::FromStr;
 
 use radixscope_model::record::Engine;
@@ -65,10 +66,41 @@ impl EngineAt {
         }
         let twice = sockets.iter().enumerate().find(|(at, one)| sockets[..*at].contains(one));
         twice.map(|(_, (host, port))| match port {
-            0 => format!("--engine: {host} is given twice"),
-            port => format!("--engine: port {port} of {host} is given twice; each rank has one of its own"),
+            0 => format!("--engine-events: {host} is given twice"),
+            port => format!("--engine-events: port {port} of {host} is given twice; each rank has one of its own"),
         })
     }
+}
+
+/// As it is written on the command line.
+impl fmt::Display for EngineAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(engine) = self.engine {
+            write!(f, "{}=", engine.as_str())?;
+        }
+        match &self.address {
+            EngineAddress::Publisher(at) | EngineAddress::Here(at) => write!(f, "{at}")?,
+            EngineAddress::Server(url) => write!(f, "{}", url.as_str().trim_end_matches('/'))?,
+        }
+        if let EngineAddress::Here(_) = self.address {
+            f.write_str(",bind=true")?;
+        }
+        if let Some(replay) = &self.replay {
+            write!(f, ",replay={replay}")?;
+        }
+        if self.ranks > 1 {
+            write!(f, ",ranks={}", self.ranks)?;
+        }
+        if self.pool != default_pool(self.engine) {
+            write!(f, ",pool={}", self.pool)?;
+        }
+        Ok(())
+    }
+}
+
+/// Pool of engines that are in none by name.
+fn default_pool(engine: Option<Engine>) -> &'static str {
+    engine.map_or("engine", Engine::as_str)
 }
 
 impl FromStr for EngineAt {
@@ -134,7 +166,7 @@ impl FromStr for EngineAt {
         if !ports.into_iter().chain(&replay).all(highest) {
             return Err("ranks: their ports would end beyond 65535".to_owned());
         }
-        let pool = pool.unwrap_or_else(|| engine.map_or("engine", Engine::as_str).to_owned());
+        let pool = pool.unwrap_or_else(|| default_pool(engine).to_owned());
         Ok(Self { engine, address, replay, pool, ranks })
     }
 }
@@ -201,6 +233,18 @@ mod tests {
             (server.engine, server.shown().as_str(), &*server.pool),
             (Some(Engine::Sglang), "http://h:30000", "sglang")
         );
+    }
+
+    #[test]
+    fn what_is_written_reads_the_same() {
+        for text in [
+            "tcp://h:1",
+            "vllm=tcp://h:1,replay=2,pool=x,ranks=3",
+            "sglang=tcp://0.0.0.0:5,bind=true",
+            "http://h:1/x",
+        ] {
+            assert_eq!(read(&read(text).to_string()), read(text), "{text}");
+        }
     }
 
     #[test]

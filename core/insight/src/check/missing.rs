@@ -44,10 +44,7 @@ const WITHOUT_ROUTER: &str = "No router: engines report what they cache, and no 
 
 /// Whether all that is known are engines by their own KV events.
 fn is_without_router(view: &View<'_>) -> bool {
-    let pools = view.cluster.pools_in_use();
-    !pools.is_empty()
-        && pools.iter().all(|&pool| view.cluster.is_without_router(pool))
-        && view.cluster.decisions().totals().count == 0
+    view.cluster.has_no_router()
         && view.cluster.processes().iter().all(|process| process.role != ProcessRole::Frontend)
 }
 

@@ -27,6 +27,14 @@ impl Cluster {
             && lines.all(|by| by.line == EventTransport::Engine)
     }
 
+    /// Whether all that is known are engines by their own KV events, and no decision of any router.
+    pub fn has_no_router(&self) -> bool {
+        let pools = self.pools_in_use();
+        !pools.is_empty()
+            && pools.iter().all(|&pool| self.is_without_router(pool))
+            && self.decisions().totals().count == 0
+    }
+
     pub(super) fn fold_engine(&mut self, feed: &EngineFeed) {
         let Head { engines, workers, .. } = &mut self.head;
         let mut feed = feed.clone();

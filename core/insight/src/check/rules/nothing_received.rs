@@ -22,7 +22,7 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
     let Some(first) = planes().next() else {
         return RuleOutcome::no_data(
             "No event plane is configured: set NATS with --nats, or --discovery, which finds ZeroMQ publishers; or engines \
-             without Dynamo with --engine.",
+             without Dynamo with --engine-events.",
         );
     };
     let is_silent = |s: &SourceState| {
