@@ -271,7 +271,7 @@ pub struct Engines {
     )]
     /// Engine whose own KV events are received over ZeroMQ, as its --kv-events-config has it: vllm, sglang, trtllm or auto, and
     /// its endpoint. replay=tcp://HOST:PORT, its replay_endpoint, brings what was published before; pool=NAME groups engines of one
-    /// model; ranks=N for data-parallel ranks at the ports after it; bind=true listens here for engines that connect. sglang=http://HOST:PORT
+    /// model; ranks=N for data-parallel ranks at the ports after it; metrics=URL, its own metrics; bind=true listens here for engines that connect. sglang=http://HOST:PORT
     /// asks SGLang for all of these. Can be repeated, or separated by semicolons [default: none; default pool: the engine's name]
     #[arg(long, env = "RADIXSCOPE_ENGINE_EVENTS", value_name = "ENGINE=ADDRESS[,KEY=VALUE…]", value_delimiter = ';', value_parser = Redacted(EngineAt::from_str))]
     pub engine_events: Vec<EngineAt>,

@@ -136,6 +136,8 @@ pub enum Payload {
 pub struct EnginePublisher {
     /// Where it publishes, or who it is if it connects to here. No two have the same.
     pub name: Box<str>,
+    /// Its engine, as the operator named it: all ranks have the same. Metrics under this name are the engine's.
+    pub engine_name: Box<str>,
     /// What it is, as far as somebody says it.
     pub engine: Option<Engine>,
     /// Made of its engine's name, so that it stays the same.

@@ -72,6 +72,7 @@ impl Stage {
 fn publisher(key: u64, engine: Engine) -> Arc<EnginePublisher> {
     Arc::new(EnginePublisher {
         name: format!("tcp://e{key}:5557").into(),
+        engine_name: format!("tcp://e{key}:5557").into(),
         engine: Some(engine),
         worker_id: WorkerId(key),
         rank: None,
@@ -224,6 +225,25 @@ fn what_is_sent_again_happened_when_it_was_made() {
     let feed = &stage.cluster.engines()[0];
     assert_eq!((feed.replayed, feed.replay), (57, Replay::From(0)));
     assert!(stage.cluster.sources()[0].lag_ms.unwrap() <= 0, "it is not late");
+}
+
+#[test]
+fn an_engines_own_metrics_are_its_workers() {
+    let recorded = EngineRecording::of("vllm-0.32.0");
+    let mut stage = Stage::new();
+    let engine = publisher(7, Engine::Vllm);
+    stage.play(&engine, &recorded, (0, 0, ALL));
+    // As vLLM 0.32 writes it, shortened.
+    let text = "vllm:num_requests_running{engine=\"0\",model_name=\"m\"} 3.0\nvllm:num_requests_waiting{engine=\"0\",model_name=\"m\"} 5.0\n\
+                vllm:kv_cache_usage_perc{engine=\"0\",model_name=\"m\"} 0.25\n\
+                vllm:cache_config_info{block_size=\"16\",engine=\"0\",num_gpu_blocks=\"200\"} 1.0\n";
+    let payload =
+        Payload::Scrape { process: "tcp://e7:5557".into(), text: Bytes::from_static(text.as_bytes()) };
+    let received = Received { source: SourceIx(0), at_ms: Millis(stage.at_ms), payload };
+    stage.intake.handle(&received, &mut stage.cluster);
+    let (_, rank) = stage.cluster.rank_of(FIRST).expect("metrics of the worker");
+    assert_eq!((rank.kv_usage, rank.total_blocks), (Some(0.25), Some(200)));
+    assert_eq!(stage.cluster.capacity(FIRST).unwrap().value, 200);
 }
 
 #[test]

@@ -38,10 +38,11 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
         engines,
         logs,
         traces,
-        prometheus: scraped,
+        prometheus: mut scraped,
         trees: asked,
         policy,
     } = from;
+    scraped.prometheus.extend(engines.engine_events.iter().filter_map(|engine| engine.metrics.clone()));
     let settings = policy_file::settings(policy.policy.as_deref())?;
     let namespace = listen_to.namespace.clone();
     let conflict = LogFile::conflict(&logs.logs).or_else(|| MetricsUrl::conflict(&scraped.prometheus));
@@ -60,7 +61,8 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
         let name = source.name().to_owned();
         Feed::new(name, SourceKind::Discovery, |to, stopped| source.run(to, stopped))
     }));
-    if listen_to.nats.is_empty() && zmq.zmq_broker.is_empty() && engines.engine_events.is_empty() && !is_found {
+    if listen_to.nats.is_empty() && zmq.zmq_broker.is_empty() && engines.engine_events.is_empty() && !is_found
+    {
         tracing::warn!(
             "no source of KV events: cached blocks stay unknown without --nats, --discovery, --zmq-broker or --engine-events"
         );
@@ -123,9 +125,15 @@ mod tests {
     fn nothing_to_listen_to_is_an_error_that_names_the_options() {
         let Err(Failure::Usage(error)) = feeds_of(&[]) else { panic!("an error of usage") };
         let text = error.to_string();
-        for option in
-            ["--discovery", "--nats", "--zmq-broker", "--engine-events", "--prometheus", "--logs", "--request-trace"]
-        {
+        for option in [
+            "--discovery",
+            "--nats",
+            "--zmq-broker",
+            "--engine-events",
+            "--prometheus",
+            "--logs",
+            "--request-trace",
+        ] {
             assert!(text.contains(option), "{text}");
         }
         assert!(feeds_of(&["--prometheus", "http://a:8000/metrics"]).is_ok());

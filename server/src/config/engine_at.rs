@@ -6,7 +6,7 @@ use std::str::FromStr;
 use radixscope_model::record::Engine;
 use url::Url;
 
-use super::ZmqEndpoint;
+use super::{MetricsUrl, ZmqEndpoint, without_query};
 
 /// Most ranks of an engine.
 const MAX_RANKS: u16 = 1_024;
@@ -40,6 +40,8 @@ pub struct EngineAt {
     pub pool: String,
     /// Its data-parallel ranks, each with sockets of its own.
     pub ranks: u16,
+    /// Its own metrics, under its name.
+    pub metrics: Option<MetricsUrl>,
 }
 
 impl EngineAt {
@@ -67,7 +69,9 @@ impl EngineAt {
         let twice = sockets.iter().enumerate().find(|(at, one)| sockets[..*at].contains(one));
         twice.map(|(_, (host, port))| match port {
             0 => format!("--engine-events: {host} is given twice"),
-            port => format!("--engine-events: port {port} of {host} is given twice; each rank has one of its own"),
+            port => {
+                format!("--engine-events: port {port} of {host} is given twice; each rank has one of its own")
+            }
         })
     }
 }
@@ -94,6 +98,9 @@ impl fmt::Display for EngineAt {
         if self.pool != default_pool(self.engine) {
             write!(f, ",pool={}", self.pool)?;
         }
+        if let Some(metrics) = &self.metrics {
+            write!(f, ",metrics={}", without_query(&metrics.url))?;
+        }
         Ok(())
     }
 }
@@ -115,7 +122,7 @@ impl FromStr for EngineAt {
             Some((name, address)) => (engine_named(name)?, address),
             None => (None, first),
         };
-        let (mut replay, mut pool, mut ranks, mut is_here) = (None, None, 1, false);
+        let (mut replay, mut pool, mut ranks, mut is_here, mut metrics) = (None, None, 1, false, None);
         for part in parts {
             let (key, value) =
                 part.split_once('=').ok_or_else(|| format!("{part:?} has no value; {EXPECTED}"))?;
@@ -125,6 +132,10 @@ impl FromStr for EngineAt {
                 "ranks" => {
                     let given = value.parse().ok().filter(|ranks| (1..=MAX_RANKS).contains(ranks));
                     ranks = given.ok_or_else(|| format!("ranks: expected 1 to {MAX_RANKS}"))?;
+                }
+                "metrics" => {
+                    let url: MetricsUrl = value.parse().map_err(|error| format!("metrics: {error}"))?;
+                    metrics = Some(url.url);
                 }
                 "bind" => {
                     is_here = value.parse().map_err(|_| "bind: expected true or false".to_owned())?;
@@ -167,7 +178,15 @@ impl FromStr for EngineAt {
             return Err("ranks: their ports would end beyond 65535".to_owned());
         }
         let pool = pool.unwrap_or_else(|| default_pool(engine).to_owned());
-        Ok(Self { engine, address, replay, pool, ranks })
+        if metrics.is_some() && matches!(address, EngineAddress::Here(_)) {
+            return Err(
+                "metrics: engines that connect here have several; give each with --prometheus".to_owned()
+            );
+        }
+        let mut read = Self { engine, address, replay, pool, ranks, metrics: None };
+        // So its figures are found to be those of its workers.
+        read.metrics = metrics.map(|url| MetricsUrl { name: read.shown(), url });
+        Ok(read)
     }
 }
 
@@ -223,7 +242,12 @@ mod tests {
         let address = EngineAddress::Publisher(endpoint("tcp://h:5557"));
         let replay = Some(endpoint("tcp://h:5558"));
         let engine = Some(Engine::Vllm);
-        assert_eq!(full, EngineAt { engine, address, replay, pool: "chat-1".into(), ranks: 8 });
+        assert_eq!(
+            full,
+            EngineAt { engine, address, replay, pool: "chat-1".into(), ranks: 8, metrics: None }
+        );
+        let metrics = read("vllm=tcp://h:5557,metrics=http://h:8000").metrics.unwrap();
+        assert_eq!((&*metrics.name, metrics.url.as_str()), ("tcp://h:5557", "http://h:8000/metrics"));
         assert_eq!(read("trtllm=tcp://h:5557,replay=5560").replay, Some(endpoint("tcp://h:5560")));
         assert_eq!(read("auto=tcp://h:1").engine, None);
         let here = read("vllm=tcp://*:5557,bind=true");
@@ -242,6 +266,7 @@ mod tests {
             "vllm=tcp://h:1,replay=2,pool=x,ranks=3",
             "sglang=tcp://0.0.0.0:5,bind=true",
             "http://h:1/x",
+            "http://h:1,metrics=http://h:1",
         ] {
             assert_eq!(read(&read(text).to_string()), read(text), "{text}");
         }
@@ -262,6 +287,8 @@ mod tests {
             ("vllm=tcp://*:1", "expected tcp"),
             ("tcp://h:1,bind=yes", "bind"),
             ("tcp://h:1,bind=true,replay=5558", "cannot be asked"),
+            ("tcp://h:1,bind=true,metrics=http://h:1", "--prometheus"),
+            ("tcp://h:1,metrics=nats://h:1", "metrics"),
             ("sglang=http://h:1,replay=5558", "says where"),
             ("sglang=http://h:1,ranks=2", "says how many"),
             ("sglang=http://u:hidden@h:1", "logins"),

@@ -7,11 +7,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use indexmap::IndexMap;
 use radixscope_dynamo::engine::{CacheGroups, EngineBatch, EngineEvent, TokensHasher};
 use radixscope_dynamo::envelope::Envelope;
 use radixscope_dynamo::error::{DecodeError, Faults, Reason};
 use radixscope_dynamo::kv_event::{KvData, KvEvent, KvEvents, ResidencyDomain};
-use radixscope_model::id::{BlockHash, Millis, TokensHash, Worker, WorkerIx};
+use radixscope_model::id::{BlockHash, Millis, TokensHash, Worker, WorkerId, WorkerIx};
 use radixscope_model::record::{Block, Engine, EngineFeed, EventTransport, Record, Tier};
 use radixscope_router::hash::{Hasher, Seed, multimodal_hash};
 use radixscope_state::cluster::{Cluster, MAX_ENGINES};
@@ -30,8 +31,10 @@ const MAX_AGE_MS: u64 = 24 * 60 * 60 * 1_000;
 /// The publishers.
 #[derive(Default)]
 pub(super) struct Engines {
-    /// By [`EnginePublisher::key`].
-    of: BTreeMap<u64, EngineState>,
+    /// By [`EnginePublisher::key`], in the order in which they were first seen.
+    of: IndexMap<u64, EngineState, hashbrown::DefaultHashBuilder>,
+    /// Worker of each engine, by its name.
+    workers: BTreeMap<Box<str>, WorkerId>,
     /// Key of the publisher that sends under a publisher id.
     senders: BTreeMap<u64, u64>,
     scratch: Option<Box<(EngineBatch, RouterHasher)>>,
@@ -88,6 +91,11 @@ impl Engines {
         self.of.get(key)?.feed.worker
     }
 
+    /// The id of an engine's workers, by its name.
+    pub(super) fn worker_id(&self, engine_name: &str) -> Option<WorkerId> {
+        self.workers.get(engine_name).copied()
+    }
+
     /// Records what has become known.
     pub(super) fn flush(&mut self, at: Millis, out: &mut dyn FnMut(Record<'_>)) {
         for state in self.of.values_mut().filter(|state| state.is_due(at)) {
@@ -102,7 +110,11 @@ impl Engines {
         if self.of.len() >= MAX_ENGINES && !self.of.contains_key(&publisher.key) {
             return None;
         }
-        Some(self.of.entry(publisher.key).or_insert_with(|| EngineState::new(publisher)))
+        let workers = &mut self.workers;
+        Some(self.of.entry(publisher.key).or_insert_with(|| {
+            workers.insert(publisher.engine_name.clone(), publisher.worker_id);
+            EngineState::new(publisher)
+        }))
     }
 }
 

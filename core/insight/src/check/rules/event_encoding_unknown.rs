@@ -15,7 +15,9 @@ pub(in crate::check) const RULE: Rule =
 fn evaluate(view: &View<'_>) -> RuleOutcome {
     let engines = view.cluster.engines();
     if engines.iter().all(|feed| feed.received == 0 && feed.rejected == 0) {
-        return RuleOutcome::no_data("No engine's own KV events were received; name engines with --engine-events.");
+        return RuleOutcome::no_data(
+            "No engine's own KV events were received; name engines with --engine-events.",
+        );
     }
     let is_recent = |feed: &&EngineFeed| {
         feed.rejected_ms.is_some_and(|last| feed.rejected > 0 && view.now.since(last) <= RECENT_MS)

@@ -72,6 +72,7 @@ impl Named {
     fn publisher(&self, who: &str, name: &str, rank: Option<u32>) -> EnginePublisher {
         EnginePublisher {
             name: name.into(),
+            engine_name: who.into(),
             engine: self.engine,
             worker_id: WorkerId(xxh3_64(who.as_bytes())),
             rank,
@@ -143,6 +144,8 @@ impl EngineSource {
                         let report = link(endpoint.to_string(), &mut links);
                         let (feed, output) =
                             feed((&named, &first.to_string()), &layout, rank, (&gate, timeouts), &to);
+                        // In the order of the command line.
+                        output.link(LinkState::Connecting, "");
                         tokio::spawn(feed.listen(output, report));
                     }
                 }
