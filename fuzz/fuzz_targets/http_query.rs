@@ -72,7 +72,8 @@ impl Server {
     fn ask(&self, uri: Uri) {
         let shown = uri.to_string();
         let request = Request::get(uri).header("host", "localhost").body(Body::empty()).expect("a request");
-        let response = self.runtime.block_on(self.routes.clone().oneshot(request)).expect("always a response");
+        let response =
+            self.runtime.block_on(self.routes.clone().oneshot(request)).expect("always a response");
         assert!(!response.status().is_server_error(), "{} for {shown}", response.status());
     }
 }

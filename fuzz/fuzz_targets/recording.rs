@@ -4,7 +4,7 @@
 use std::io::Cursor;
 
 use libfuzzer_sys::fuzz_target;
-use radixscope_recording::{Channel, SeekTo, Recording, Series};
+use radixscope_recording::{Channel, Recording, SeekTo, Series};
 
 fuzz_target!(|input: &[u8]| {
     let Ok(mut recording) = Recording::open(Cursor::new(input)) else { return };

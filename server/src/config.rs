@@ -16,6 +16,7 @@ mod access;
 mod base_path;
 mod check;
 mod discovery_at;
+mod engine_at;
 mod host;
 mod invalid;
 mod kubernetes_at;
@@ -36,6 +37,7 @@ pub(crate) use access::is_guessable;
 pub use base_path::BasePath;
 pub use check::{Check, CheckMode, MinSeverity, Output};
 pub use discovery_at::{DiscoveryAt, EtcdServers};
+pub use engine_at::{EngineAddress, EngineAt};
 pub use host::AllowedHost;
 pub use invalid::InvalidOption;
 pub use kubernetes_at::KubernetesAt;
@@ -157,6 +159,9 @@ pub struct Sources {
     /// ZeroMQ.
     #[command(flatten)]
     pub zmq: Zmq,
+    /// Engines without Dynamo.
+    #[command(flatten)]
+    pub engines: Engines,
     /// Logs of Dynamo's processes.
     #[command(flatten)]
     pub logs: Logs,
@@ -253,6 +258,23 @@ pub struct Zmq {
     /// are replicas that carry the same messages [default: none; publishers are found by --discovery]
     #[arg(long, env = "RADIXSCOPE_ZMQ_BROKER", value_name = "TCP://HOST:PORT", value_delimiter = ',')]
     pub zmq_broker: Vec<ZmqEndpoint>,
+}
+
+/// Engines without Dynamo: vLLM, SGLang, TensorRT-LLM.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "Engines without Dynamo")]
+pub struct Engines {
+    #[allow(
+        rustdoc::bare_urls,
+        rustdoc::broken_intra_doc_links,
+        reason = "it is help on the command line too"
+    )]
+    /// Engine whose own KV events are received over ZeroMQ, as its --kv-events-config has it: vllm, sglang, trtllm or auto, and
+    /// its endpoint. replay=tcp://HOST:PORT, its replay_endpoint, brings what was published before; pool=NAME groups engines of one
+    /// model; ranks=N for data-parallel ranks at the ports after it; metrics=URL, its own metrics; bind=true listens here for engines that connect. sglang=http://HOST:PORT
+    /// asks SGLang for all of these. Can be repeated, or separated by semicolons [default: none; default pool: the engine's name]
+    #[arg(long, env = "RADIXSCOPE_ENGINE_EVENTS", value_name = "ENGINE=ADDRESS[,KEY=VALUE…]", value_delimiter = ';', value_parser = Redacted(EngineAt::from_str))]
+    pub engine_events: Vec<EngineAt>,
 }
 
 /// Logs of Dynamo's frontends and workers.

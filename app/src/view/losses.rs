@@ -1,6 +1,9 @@
-//! What was lost or not understood: per source, topic and cause, with the last sample. Opened from the status bar.
+//! What was lost or not understood: per source, topic and cause, with the last sample; and engines without Dynamo, each with what came of
+//! it. Opened from the status bar.
 
 use leptos::prelude::*;
+use radixscope_export::engines::EngineRow;
+use radixscope_model::id::Decimal;
 use radixscope_model::record::{MissedCause, RejectReason};
 use radixscope_state::cluster::SourceState;
 
@@ -57,7 +60,52 @@ pub(super) fn Losses(store: Store) -> impl IntoView {
                     <tbody>{move || rows().into_iter().map(row).collect_view()}</tbody>
                 </table>
             </Show>
+            <Engines store/>
         </div>
+    }
+}
+
+/// Engines that are listened to without Dynamo, if there are any.
+#[component]
+fn Engines(store: Store) -> impl IntoView {
+    let rows = Memo::new(move |_| store.on_beat(|cluster| EngineRow::all(cluster)));
+    let has_any = Memo::new(move |_| rows.with(|rows| !rows.is_empty()));
+    let number =
+        |number: Option<Decimal>| number.map_or(format::UNKNOWN.to_owned(), |Decimal(n)| format::count(n));
+    let row = move |row: EngineRow| {
+        let size = row.block_size_tokens.map_or(format::UNKNOWN.to_owned(), |tokens| tokens.to_string());
+        let encoding = row.encoding_text().unwrap_or(format::UNKNOWN.to_owned());
+        let strange = if row.rejected > 0 {
+            format!("{}: {}", format::count(row.rejected), row.rejected_sample)
+        } else {
+            "0".to_owned()
+        };
+        view! {
+            <tr>
+                <td>{row.name.clone()} <span class="quiet">" " {row.engine_text()}</span></td>
+                <td>{row.state_text()}</td>
+                <td class="n">{number(row.last_sequence)}</td>
+                <td class="n">{format::count(row.lost)}</td>
+                <td>{row.replay_text()}</td>
+                <td class="n">{size}</td>
+                <td>{encoding}</td>
+                <td class="sample">{strange}</td>
+            </tr>
+        }
+    };
+    view! {
+        <Show when=move || has_any.get()>
+            <h2>"Engines without Dynamo"</h2>
+            <table data-testid="engines">
+                <thead><tr>
+                    <th scope="col">"Engine"</th><th scope="col">"Connection"</th>
+                    <th scope="col" class="n">"Latest batch"</th><th scope="col" class="n">"Lost"</th>
+                    <th scope="col">"Sent again"</th><th scope="col" class="n" title="Tokens">"Block size"</th>
+                    <th scope="col">"Events"</th><th scope="col">"Not understood"</th>
+                </tr></thead>
+                <tbody>{move || rows.get().into_iter().map(row).collect_view()}</tbody>
+            </table>
+        </Show>
     }
 }
 

@@ -204,9 +204,10 @@ fn Losses(store: Store, panel: Memo<ReusePanel>) -> impl IntoView {
 
 #[component]
 fn Nothing(store: Store) -> impl IntoView {
+    let text = move || reuse::empty(store.peek(|shown| shown.has_no_router()));
     view! {
         <Show when=move || store.ready() fallback=|| view! { <Waiting id="reuse-wait"/> }>
-            <EmptyPanel text=reuse::empty()/>
+            <EmptyPanel text=text()/>
         </Show>
     }
 }

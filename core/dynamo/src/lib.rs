@@ -7,6 +7,7 @@
 
 pub mod active_sequence;
 pub mod discovery;
+pub mod engine;
 pub mod envelope;
 pub mod error;
 pub mod health;

@@ -32,6 +32,8 @@ pub enum Transport {
     JetStream,
     /// ZeroMQ: no history.
     Zmq,
+    /// An engine's own publisher over ZeroMQ: what it sent last it sends again when asked.
+    Engine,
 }
 
 /// A subject taken apart.
@@ -55,11 +57,16 @@ impl Subject {
         Self { topic, namespace, component, endpoint, transport }
     }
 
+    /// Where KV events of engines belong that are listened to without Dynamo: a pool of this name. Dynamo has no such namespace.
+    pub fn of_engines(pool: &str) -> Self {
+        Self::new(Topic::KvEvents, (ENGINES_NAMESPACE, pool, ""), Transport::Engine)
+    }
+
     /// Whether the message is of this Dynamo namespace, by its name as people write it, or may be.
     pub fn is_in(&self, namespace: &str) -> bool {
         match self.transport {
-            Transport::Core | Transport::Zmq if self.namespace.is_empty() => true,
-            Transport::Core | Transport::Zmq => *self.namespace == *namespace,
+            Transport::Core | Transport::Zmq | Transport::Engine if self.namespace.is_empty() => true,
+            Transport::Core | Transport::Zmq | Transport::Engine => *self.namespace == *namespace,
             // A slug also cuts the front of the whole name, which is why `namespace.` has to be there.
             Transport::JetStream => {
                 slug(&format!("namespace.{namespace}")).strip_prefix(STREAM_PREFIX) == Some(&*self.namespace)
@@ -67,6 +74,9 @@ impl Subject {
         }
     }
 }
+
+/// Namespace of pools of engines without Dynamo.
+const ENGINES_NAMESPACE: &str = "engines";
 
 const STREAM_PREFIX: &str = "namespace-";
 const STREAM_MIDDLE: &str = "-component-";

@@ -6,6 +6,7 @@
 
 mod checks;
 pub mod colour;
+pub mod engines;
 pub mod finding_ticket;
 mod memory;
 pub mod panel;

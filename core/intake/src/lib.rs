@@ -19,4 +19,4 @@ pub use command::Command;
 pub use ingest::{Break, Missing};
 pub use intake::Intake;
 pub use nats_subjects::NatsSubjects;
-pub use payload::{MAX_LOG_LINE_BYTES, MAX_PAYLOAD_BYTES, Payload, Received};
+pub use payload::{EngineInput, EnginePublisher, MAX_LOG_LINE_BYTES, MAX_PAYLOAD_BYTES, Payload, Received};

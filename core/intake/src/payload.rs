@@ -24,8 +24,8 @@ use bytes::Bytes;
 use radixscope_dynamo::DecodeError;
 use radixscope_dynamo::subject::Subject;
 use radixscope_dynamo::tree_query::{QueryFailed, TreeResponse};
-use radixscope_model::id::{Millis, SourceIx};
-use radixscope_model::record::Topic;
+use radixscope_model::id::{Millis, SourceIx, WorkerId};
+use radixscope_model::record::{Engine, LinkState, Replay, Topic};
 
 /// A payload as a source received it.
 #[derive(Clone, Debug)]
@@ -122,6 +122,72 @@ pub enum Payload {
         /// The publisher. `None`: all whose messages this source receives.
         publisher_id: Option<u64>,
     },
+    /// From or of an engine's own publisher, without Dynamo.
+    Engine {
+        /// Which.
+        publisher: Arc<EnginePublisher>,
+        /// What.
+        input: EngineInput,
+    },
+}
+
+/// An engine's own publisher of KV events: one data-parallel rank.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EnginePublisher {
+    /// Where it publishes, or who it is if it connects to here. No two have the same.
+    pub name: Box<str>,
+    /// Its engine, as the operator named it: all ranks have the same. Metrics under this name are the engine's.
+    pub engine_name: Box<str>,
+    /// What it is, as far as somebody says it.
+    pub engine: Option<Engine>,
+    /// Made of its engine's name, so that it stays the same.
+    pub worker_id: WorkerId,
+    /// Its rank, where its place shows it; else its batches do.
+    pub rank: Option<u32>,
+    /// Tells it from other publishers.
+    pub key: u64,
+    /// Its pool as Dynamo would name it: topic, namespace, component, and that it comes from an engine.
+    pub subject: Arc<Subject>,
+}
+
+impl EnginePublisher {
+    /// What its messages are numbered under, since it began anew for the `run`th time.
+    pub const fn publisher_id(&self, run: u32) -> u64 {
+        // Any odd number keeps runs and publishers apart.
+        self.key.wrapping_add((run as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+}
+
+/// Something from or of an engine's publisher. Batches come in the order of their numbers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum EngineInput {
+    /// A batch of KV events.
+    Batch {
+        /// How many times it began anew before.
+        run: u32,
+        /// Number of the batch.
+        sequence: u64,
+        /// Whether it was sent once more, because it was missed.
+        is_replayed: bool,
+        /// The batch.
+        body: Bytes,
+    },
+    /// The connection changed.
+    Link {
+        /// Where it stands.
+        state: LinkState,
+        /// In words, if there is something to say.
+        detail: Box<str>,
+    },
+    /// What became of asking for missed batches.
+    Replay(Replay),
+    /// A message of which not even the frames could be read.
+    Unreadable {
+        /// What is wrong with it.
+        error: Box<DecodeError>,
+        /// Its size, in bytes.
+        size_bytes: usize,
+    },
 }
 
 /// Largest payload that is opened. NATS allows 1 MiB by default, 64 MiB at most; Dynamo's own stay below 1 MiB.
@@ -144,6 +210,7 @@ impl Payload {
             Self::TreeResponse { .. } => Topic::TreeDump,
             Self::Unreadable { topic, .. } => *topic,
             Self::Subscribed { .. } | Self::Unsubscribed { .. } => Topic::Other,
+            Self::Engine { .. } => Topic::KvEvents,
         }
     }
 
@@ -159,11 +226,20 @@ impl Payload {
             Self::Discovery { key, value, .. } => key.len() + value.as_ref().map_or(0, Bytes::len),
             Self::TreeResponse { size_bytes, .. } | Self::Unreadable { size_bytes, .. } => *size_bytes,
             Self::Subscribed { .. } | Self::Unsubscribed { .. } => 0,
+            Self::Engine { input, .. } => match input {
+                EngineInput::Batch { body, .. } => body.len(),
+                EngineInput::Unreadable { size_bytes, .. } => *size_bytes,
+                EngineInput::Link { .. } | EngineInput::Replay(_) => 0,
+            },
         }
     }
 
     /// Whether it is a source's own status, not a message.
     pub const fn is_of_the_source(&self) -> bool {
-        matches!(self, Self::Subscribed { .. } | Self::Unsubscribed { .. })
+        match self {
+            Self::Subscribed { .. } | Self::Unsubscribed { .. } => true,
+            Self::Engine { input, .. } => matches!(input, EngineInput::Link { .. } | EngineInput::Replay(_)),
+            _ => false,
+        }
     }
 }

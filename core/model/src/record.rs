@@ -48,7 +48,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::formula::Formula;
 use crate::id::{BlockHash, DecisionId, Millis, SourceIx, TokensHash, Worker, WorkerIx};
 
-pub use engine::Engine;
+pub use engine::{Engine, EngineFeed, EventForm, HashForm, Replay};
 pub use finding::{CheckStatus, Evidence, Finding, Fix, PanelRef, Pending, Phase, RuleStatus, Severity};
 pub use knowledge::{Divergence, KnowledgeWhy, QueryState, TreeKnowledge};
 pub use pool::{Role, RoleEvidence, RoutingMode, Tier};
@@ -434,6 +434,9 @@ pub enum Record<'a> {
     Settings(Box<ReportedSettings>),
     /// What a frontend's metrics report of the classes of policy of its routers' queues, whenever it changed.
     PolicyClasses(Box<PolicyClasses>),
+    /// What is known of a publisher of an engine that is listened to directly, whenever it changed; replaces what was recorded of the
+    /// same name. The number of its latest batch alone is recorded every few seconds.
+    EngineFeed(Box<EngineFeed>),
 }
 
 // Most records are KV events, and each is built, encoded and folded by value or reference: a record fits into a line of the cache,
@@ -878,6 +881,8 @@ pub enum EventTransport {
     Core,
     /// Over ZeroMQ (≥ 1.3, the default): no history.
     Zmq,
+    /// From the engine itself, without Dynamo: over ZeroMQ, and its latest ones once more on request.
+    Engine,
 }
 
 /// How we know that a worker left.
@@ -982,12 +987,14 @@ pub enum SourceKind {
     Recording,
     /// Files that a frontend writes request traces to.
     RequestTraces,
+    /// Engines' own publishers of KV events, without Dynamo.
+    Engines,
 }
 
 impl SourceKind {
-    /// Whether Dynamo's event plane is received over it: KV events, loads, decisions.
+    /// Whether KV events are received over it: from Dynamo's event plane, or from engines.
     pub const fn is_event_plane(self) -> bool {
-        matches!(self, Self::Nats | Self::Simulator | Self::Zmq)
+        matches!(self, Self::Nats | Self::Simulator | Self::Zmq | Self::Engines)
     }
 }
 
@@ -1105,6 +1112,7 @@ str_names! {
         Nats => "nats", Simulator => "simulator", Logs => "logs", Prometheus => "prometheus",
         Discovery => "discovery", Zmq => "zmq", WorkerTrees => "worker_trees",
         Recording => "recording", RequestTraces => "request_traces",
+        Engines => "engines",
     }
 }
 str_names! {
@@ -1165,7 +1173,7 @@ str_names! {
 }
 str_names! {
     /// Name in the API.
-    EventTransport { JetStream => "jetstream", Core => "core", Zmq => "zmq" }
+    EventTransport { JetStream => "jetstream", Core => "core", Zmq => "zmq", Engine => "engine" }
 }
 str_names! {
     /// Name in the API.

@@ -30,6 +30,19 @@ impl Seed {
     }
 }
 
+/// Hexadecimal digits of a digest, and how many of them Dynamo's hash of an image is.
+const DIGEST_DIGITS: usize = 64;
+const HASH_DIGITS: usize = 16;
+
+/// Dynamo's hash of an image or the like by the engine's name of it: the front of a digest, or a hash of any other name (1.6).
+pub fn multimodal_hash(name: &[u8]) -> u64 {
+    let is_digest = name.len() == DIGEST_DIGITS && name.iter().all(u8::is_ascii_hexdigit);
+    let front =
+        name.get(..HASH_DIGITS).filter(|_| is_digest).and_then(|front| std::str::from_utf8(front).ok());
+    let hash = front.and_then(|front| u64::from_str_radix(front, 16).ok());
+    hash.unwrap_or_else(|| xxhash_rust::xxh3::xxh3_64(name))
+}
+
 /// How a prompt is cut into blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Blocking {
@@ -144,6 +157,13 @@ mod tests {
     fn images_count_in_whatever_order_they_are_named() {
         assert_eq!(one(Seed::PLAIN, &[1, 2, 3, 4], &[42]), 14000361058806882387);
         assert_eq!(one(Seed::PLAIN, &[1], &[3, 2]), one(Seed::PLAIN, &[1], &[2, 3]));
+    }
+
+    #[test]
+    fn an_image_is_named_by_the_front_of_its_digest_or_by_a_hash() {
+        assert_eq!(multimodal_hash(&b"a3".repeat(32)), 0xa3a3_a3a3_a3a3_a3a3);
+        assert_eq!(multimodal_hash(b"image-0"), xxhash_rust::xxh3::xxh3_64(b"image-0"));
+        assert_ne!(multimodal_hash(&b"zz".repeat(32)), multimodal_hash(&b"zy".repeat(32)));
     }
 
     #[test]

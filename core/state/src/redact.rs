@@ -6,7 +6,8 @@ use std::borrow::Cow;
 
 use radixscope_model::id::{Worker, WorkerId};
 use radixscope_model::record::{
-    Decision, Entry, Finding, PolicyClasses, Record, RouterRef, RuleStatus, Scrape, SettingsSource,
+    Decision, EngineFeed, Entry, Finding, PolicyClasses, Record, RouterRef, RuleStatus, Scrape,
+    SettingsSource,
 };
 
 /// Makes pseudonyms: the same for the same.
@@ -67,6 +68,15 @@ pub(crate) fn router_ref(source: SettingsSource, of: &mut RouterRef, names: &mut
     of.namespace = name("namespace", &of.namespace, names);
 }
 
+/// A publisher of an engine. Texts about it may name anything.
+pub(crate) fn engine(feed: &mut EngineFeed, names: &mut dyn Pseudonyms) {
+    feed.name = name("engine", &feed.name, names);
+    for text in [&mut feed.detail, &mut feed.rejected_sample] {
+        names.leave_out(text);
+        text.clear();
+    }
+}
+
 /// Names of classes are those of a configuration, as components are: they stay.
 pub(crate) fn policy_classes(of: &mut PolicyClasses, names: &mut dyn Pseudonyms) {
     of.process = name("process", &of.process, names);
@@ -107,6 +117,7 @@ pub fn entry<'a>(entry: &Entry<'a>, names: &mut dyn Pseudonyms) -> Entry<'a> {
         Record::Checked(rules) => rules.iter_mut().for_each(|status| rule(status, names)),
         Record::Settings(reported) => router_ref(reported.source, &mut reported.of, names),
         Record::PolicyClasses(of) => policy_classes(of, names),
+        Record::EngineFeed(feed) => engine(feed, names),
         _ => {}
     }
     redacted

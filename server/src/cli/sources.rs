@@ -8,14 +8,17 @@ use radixscope_model::record::SourceKind;
 
 use super::server::{Feed, Feeds};
 use super::{Failure, policy_file};
-use crate::config::{LogFile, MetricsUrl, Sources, TreeDumps};
+use crate::config::{EngineAt, LogFile, MetricsUrl, Sources, TreeDumps};
 use crate::source::gate::Gate;
 use crate::source::{discovery, logs, nats, prometheus, traces, trees, zmq};
 
 /// Whether no source is given.
 pub(super) fn is_nothing(from: &Sources) -> bool {
-    let Sources { nats, discovery, zmq, logs, traces, prometheus, .. } = from;
-    let has_plane = !nats.nats.is_empty() || discovery.discovery.is_some() || !zmq.zmq_broker.is_empty();
+    let Sources { nats, discovery, zmq, engines, logs, traces, prometheus, .. } = from;
+    let has_plane = !nats.nats.is_empty()
+        || discovery.discovery.is_some()
+        || !zmq.zmq_broker.is_empty()
+        || !engines.engine_events.is_empty();
     !has_plane && logs.logs.is_empty() && traces.request_trace.is_empty() && prometheus.prometheus.is_empty()
 }
 
@@ -23,16 +26,27 @@ pub(super) fn is_nothing(from: &Sources) -> bool {
 pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
     if is_nothing(&from) {
         return Err(Failure::Usage(anyhow!(
-            "nothing to listen to: give --discovery, --nats, --zmq-broker, --prometheus, --logs or --request-trace; `radixscope sources` detects \
+            "nothing to listen to: give --discovery, --nats, --zmq-broker, --engine-events, --prometheus, --logs or --request-trace; `radixscope sources` detects \
              what is there and prints the command"
         )));
     }
     let gate = Arc::new(Gate::new(&from));
-    let Sources { nats: listen_to, discovery, zmq, logs, traces, prometheus: scraped, trees: asked, policy } =
-        from;
+    let Sources {
+        nats: listen_to,
+        discovery,
+        zmq,
+        engines,
+        logs,
+        traces,
+        prometheus: mut scraped,
+        trees: asked,
+        policy,
+    } = from;
+    scraped.prometheus.extend(engines.engine_events.iter().filter_map(|engine| engine.metrics.clone()));
     let settings = policy_file::settings(policy.policy.as_deref())?;
     let namespace = listen_to.namespace.clone();
     let conflict = LogFile::conflict(&logs.logs).or_else(|| MetricsUrl::conflict(&scraped.prometheus));
+    let conflict = conflict.or_else(|| EngineAt::conflict(&engines.engine_events));
     if let Some(conflict) = conflict {
         return Err(Failure::Usage(anyhow!(conflict)));
     }
@@ -47,9 +61,10 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
         let name = source.name().to_owned();
         Feed::new(name, SourceKind::Discovery, |to, stopped| source.run(to, stopped))
     }));
-    if listen_to.nats.is_empty() && zmq.zmq_broker.is_empty() && !is_found {
+    if listen_to.nats.is_empty() && zmq.zmq_broker.is_empty() && engines.engine_events.is_empty() && !is_found
+    {
         tracing::warn!(
-            "no source of KV events: cached blocks stay unknown without --nats, --discovery or --zmq-broker"
+            "no source of KV events: cached blocks stay unknown without --nats, --discovery, --zmq-broker or --engine-events"
         );
     }
     if !listen_to.nats.is_empty() {
@@ -61,6 +76,11 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
     if is_found || !zmq.zmq_broker.is_empty() {
         let source = zmq::ZmqSource::new(zmq.zmq_broker, namespace, &gate);
         feeds.push(Feed::new(source.name(), SourceKind::Zmq, |to, stopped| source.run(to, stopped)));
+    }
+    if !engines.engine_events.is_empty() {
+        let source = zmq::EngineSource::new(engines.engine_events, &gate);
+        let source = source.map_err(|error| Failure::Usage(error.into()))?;
+        feeds.push(Feed::new(source.name(), SourceKind::Engines, |to, stopped| source.run(to, stopped)));
     }
     let sources = prometheus::PrometheusSource::all(scraped).map_err(|error| Failure::Usage(error.into()))?;
     feeds.extend(sources.into_iter().map(|source| {
@@ -76,7 +96,8 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
         Feed::new(source.name().to_owned(), SourceKind::RequestTraces, |to, stopped| source.run(to, stopped))
     }));
     // Without events the blocks from a query would go stale.
-    let has_events = feeds.iter().any(|feed: &Feed| feed.kind().is_event_plane());
+    let by_dynamo = |feed: &Feed| feed.kind().is_event_plane() && feed.kind() != SourceKind::Engines;
+    let has_events = feeds.iter().any(by_dynamo);
     let tree_dumps = if has_events { asked.tree_dumps } else { TreeDumps::Off };
     if tree_dumps != TreeDumps::Off {
         feeds.push(Feed::new(trees::NAME.to_owned(), SourceKind::WorkerTrees, |to, stopped| {
@@ -104,7 +125,15 @@ mod tests {
     fn nothing_to_listen_to_is_an_error_that_names_the_options() {
         let Err(Failure::Usage(error)) = feeds_of(&[]) else { panic!("an error of usage") };
         let text = error.to_string();
-        for option in ["--discovery", "--nats", "--zmq-broker", "--prometheus", "--logs", "--request-trace"] {
+        for option in [
+            "--discovery",
+            "--nats",
+            "--zmq-broker",
+            "--engine-events",
+            "--prometheus",
+            "--logs",
+            "--request-trace",
+        ] {
             assert!(text.contains(option), "{text}");
         }
         assert!(feeds_of(&["--prometheus", "http://a:8000/metrics"]).is_ok());

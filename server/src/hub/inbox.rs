@@ -205,7 +205,23 @@ impl SourceHandle {
     /// # Errors
     /// The hub has ended.
     pub async fn deliver(&self, at_ms: Millis, payload: Payload) -> Result<(), HubEnded> {
-        let bytes = self.share(&payload);
+        let share = self.wait_for_room(&payload).await?;
+        self.send(Input::Received(self.queued(at_ms, payload, share))).await
+    }
+
+    /// The same for a message of a publisher that offers others: what was lost before it comes with it.
+    ///
+    /// # Errors
+    /// The hub has ended.
+    pub async fn deliver_in_turn(&self, at_ms: Millis, payload: Payload) -> Result<(), HubEnded> {
+        let share = self.wait_for_room(&payload).await?;
+        let mut queued = self.queued(at_ms, payload, share);
+        queued.missing = self.pending.take();
+        self.send(Input::Received(queued)).await
+    }
+
+    async fn wait_for_room(&self, payload: &Payload) -> Result<[Option<OwnedSemaphorePermit>; 3], HubEnded> {
+        let bytes = self.share(payload);
         let half = u32::try_from(self.limits.bytes.div_ceil(2)).unwrap_or(u32::MAX);
         let deliver = Arc::clone(&self.deliver.messages).acquire_owned().await.map_err(|_| HubEnded)?;
         let patient_bytes = Arc::clone(&self.deliver.bytes)
@@ -213,8 +229,7 @@ impl SourceHandle {
             .await
             .map_err(|_| HubEnded)?;
         let share = Arc::clone(&self.room).acquire_many_owned(bytes).await.map_err(|_| HubEnded)?;
-        let share = [Some(share), Some(deliver), Some(patient_bytes)];
-        self.send(Input::Received(self.queued(at_ms, payload, share))).await
+        Ok([Some(share), Some(deliver), Some(patient_bytes)])
     }
 
     /// Reports the link state with a description.

@@ -103,7 +103,7 @@ impl Resumed {
 /// Whether a recording of `recorded` sources, one per line, is of the same deployment: the same NATS server; without one, the
 /// same discovery; without both, the same ZeroMQ broker.
 fn is_same_deployment(recorded: &str, sources: &[(String, SourceKind)]) -> bool {
-    let telling = [SourceKind::Nats, SourceKind::Discovery, SourceKind::Zmq];
+    let telling = [SourceKind::Nats, SourceKind::Discovery, SourceKind::Zmq, SourceKind::Engines];
     let of = |wanted: SourceKind| sources.iter().filter(move |(_, kind)| *kind == wanted);
     let Some(kind) = telling.into_iter().find(|&kind| of(kind).next().is_some()) else { return false };
     let is_recorded = |name: &str| recorded.lines().any(|line| line == recording::source_line(name, kind));

@@ -4,10 +4,12 @@
 
 #[cfg(feature = "simulated")]
 mod advice;
+mod engines;
 mod late;
 pub mod publisher;
 #[cfg(feature = "recorded")]
 pub mod recorded;
+mod replayer;
 #[cfg(feature = "simulated")]
 mod simulated;
 mod zmq;
@@ -25,7 +27,9 @@ use serde::de::DeserializeOwned;
 
 #[cfg(feature = "simulated")]
 pub use advice::{contradictions, is_incomplete};
+pub use engines::{EngineRecording, Expected};
 pub use late::{DiscoveryChange, HeldBlocks, RecordedQuery, TrueBlock};
+pub use replayer::Replayer;
 #[cfg(feature = "simulated")]
 pub use simulated::{Played, Simulated, play};
 pub use zmq::ZmqMessage;

@@ -230,7 +230,7 @@ impl Subscriber {
     }
 }
 
-fn read_frame(stream: &mut TcpStream) -> std::io::Result<(u8, Vec<u8>)> {
+pub(crate) fn read_frame(stream: &mut TcpStream) -> std::io::Result<(u8, Vec<u8>)> {
     let mut flags = [0; 1];
     stream.read_exact(&mut flags)?;
     let length = if flags[0] & 2 == 0 {
@@ -248,7 +248,7 @@ fn read_frame(stream: &mut TcpStream) -> std::io::Result<(u8, Vec<u8>)> {
 }
 
 /// A message in the protocol's bytes.
-fn message(frames: &[impl AsRef<[u8]>]) -> Vec<u8> {
+pub(crate) fn message(frames: &[impl AsRef<[u8]>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (at, frame) in frames.iter().enumerate() {
         let frame = frame.as_ref();

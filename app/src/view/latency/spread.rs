@@ -67,7 +67,7 @@ pub(super) fn SpreadSection(
     view! {
         <section class="spread" aria-labelledby="spread-title" data-testid="spread">
             <h3 id="spread-title">{TITLE} <span class="quiet">" requests in flight per worker, max of each second, last 5 min"</span></h3>
-            <Show when=move || known.get() fallback=move || view! { <EmptyPanel text=in_flight::empty()/> }>
+            <Show when=move || known.get() fallback=move || view! { <EmptyPanel text=in_flight::empty(store.peek(|shown| shown.has_no_router()))/> }>
                 <p class="caption" data-testid="spread-limit">{move || limit()}</p>
                 <div class="strips">
                     <For each=move || workers.get() key=|worker| *worker let:worker><WorkerRow store shown worker/></For>

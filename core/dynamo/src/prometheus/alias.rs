@@ -73,6 +73,8 @@ pub(super) enum RankValue {
     Usage,
     UsedBlocks,
     TotalBlocks,
+    /// The same in the label `num_gpu_blocks`.
+    TotalBlocksInLabel,
 }
 
 /// What a label must be.
@@ -331,6 +333,7 @@ const ALIASES: &[Alias] = &[
     alias("trtllm_kv_cache_utilization", Rank(RankValue::Usage)).rank(2),
     alias("trtllm_kv_cache_used_blocks", Rank(RankValue::UsedBlocks)).rank(1),
     alias("trtllm_kv_cache_max_blocks", Rank(RankValue::TotalBlocks)).rank(2),
+    alias("vllm:cache_config_info", Rank(RankValue::TotalBlocksInLabel)).rank(3),
     alias("trtllm_time_to_first_token_seconds", Histogram(HistogramKind::Ttft)).rank(2),
     alias("trtllm_time_per_output_token_seconds", Histogram(HistogramKind::Itl)).rank(2),
 ];

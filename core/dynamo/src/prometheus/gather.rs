@@ -362,6 +362,12 @@ impl<'t> Gather<'t> {
             RankValue::TotalBlocks => {
                 better(&mut known.total_blocks, &mut sources.total, source, number(sample, value)?);
             }
+            RankValue::TotalBlocksInLabel => {
+                // Before the engine has measured its memory it is `None`.
+                if let Some(blocks) = sample.label("num_gpu_blocks").and_then(|blocks| blocks.parse().ok()) {
+                    better(&mut known.total_blocks, &mut sources.total, source, blocks);
+                }
+            }
         }
         Ok(())
     }

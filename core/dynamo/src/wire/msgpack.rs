@@ -188,6 +188,19 @@ impl<'a> MsgPack<'a> {
         self.take(length)
     }
 
+    /// A fraction.
+    pub(crate) fn float(&mut self) -> Result<f64, Fault> {
+        let mark = self.rest;
+        Ok(match self.byte()? {
+            0xca => f64::from(f32::from_be_bytes(self.bytes()?)),
+            0xcb => f64::from_be_bytes(self.bytes()?),
+            _ => {
+                self.rest = mark;
+                return Err(self.unexpected("expected a fraction"));
+            }
+        })
+    }
+
     /// A text that may borrow.
     pub(crate) fn str(&mut self) -> Result<&'a str, Fault> {
         let at = self.at();

@@ -4,6 +4,7 @@
 
 mod allocation;
 mod captures;
+mod engines;
 mod hostile;
 mod log_hostile;
 mod log_shapes;

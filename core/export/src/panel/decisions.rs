@@ -108,6 +108,9 @@ pub fn empty(shown: &ViewContext<'_>, picked: Option<WorkerIx>) -> EmptyText {
         return EmptyText { id: "decisions-none-picked", head, paragraphs: Vec::new() };
     }
     match shown.decisions_hint().filter(|_| shown.has_kv_events()) {
+        Some(hint) if hint.settings.is_empty() => {
+            EmptyText::new("decisions-missing", "No routing decisions received", hint.text)
+        }
         Some(hint) => EmptyText {
             id: "decisions-missing",
             head: "No routing decisions received",

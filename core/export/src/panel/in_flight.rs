@@ -8,7 +8,7 @@ use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::UNKNOWN;
 use radixscope_state::cluster::TimeSteps;
 
-use super::EmptyText;
+use super::{EmptyText, NO_ROUTER};
 use crate::tree::svg::label;
 
 /// Its heading.
@@ -89,8 +89,11 @@ impl StripsChart {
     }
 }
 
-/// What stands where requests in flight are not reported.
-pub fn empty() -> EmptyText {
+/// What stands where requests in flight are not reported. `has_no_router`: engines are listened to without Dynamo.
+pub fn empty(has_no_router: bool) -> EmptyText {
+    if has_no_router {
+        return EmptyText::new("spread-absent", NO_ROUTER.0, NO_ROUTER.1);
+    }
     EmptyText::new(
         "spread-absent",
         "Not reported: when requests begin and end on a worker",

@@ -19,6 +19,10 @@ pub mod workers;
 
 use std::borrow::Cow;
 
+/// What stands where engines are listened to without a router: a head, and the rest.
+const NO_ROUTER: (&str, &str) =
+    ("No router", "Engines report which blocks they cache, and neither requests nor decisions.");
+
 /// Why a panel has nothing to show, and what would fill it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EmptyText {

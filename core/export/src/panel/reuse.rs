@@ -7,7 +7,7 @@ use radixscope_model::id::{DecisionId, Millis};
 use radixscope_model::number_format::{UNKNOWN, count, duration, percent, plural};
 use radixscope_state::cluster::DecisionEntry;
 
-use super::EmptyText;
+use super::{EmptyText, NO_ROUTER};
 
 /// Its heading.
 pub const TITLE: &str = "Where reuse is lost";
@@ -203,8 +203,11 @@ fn notes(funnel: &Funnel, time: impl Fn(Millis) -> String) -> Vec<String> {
     notes
 }
 
-/// What stands where no decision shows the blocks of its prompt.
-pub fn empty() -> EmptyText {
+/// What stands where no decision shows the blocks of its prompt. `has_no_router`: engines are listened to without Dynamo.
+pub fn empty(has_no_router: bool) -> EmptyText {
+    if has_no_router {
+        return EmptyText::new("reuse-empty", NO_ROUTER.0, NO_ROUTER.1);
+    }
     let mut text = EmptyText::new(
         "reuse-empty",
         "No decision shows the blocks of its prompt",

@@ -30,16 +30,18 @@ fn with_remedies_that_apply(mut finding: Finding, view: &View<'_>) -> Finding {
     finding
 }
 
-/// The engine that was chosen, else those that workers run, by the names of their metrics or by a log that only one of them
-/// writes; empty: unknown.
+/// The engine that was chosen, else those that workers run, by the names of their metrics, by how they are listened to or by a log that
+/// only one of them writes; empty: unknown.
 fn engines(view: &View<'_>) -> BTreeSet<Engine> {
     if let Some(chosen) = view.criteria.engine {
         return BTreeSet::from([chosen]);
     }
     let workers = view.processes().filter(|process| process.role == ProcessRole::Worker);
-    let by_metrics: BTreeSet<Engine> = workers.filter_map(|process| process.engine).collect();
-    if !by_metrics.is_empty() {
-        return by_metrics;
+    let by_metrics = workers.filter_map(|process| process.engine);
+    let listened_to = view.cluster.engines().iter().filter_map(|feed| feed.engine);
+    let known: BTreeSet<Engine> = by_metrics.chain(listened_to).collect();
+    if !known.is_empty() {
+        return known;
     }
     let is_trtllm = view.cluster.sign(|sign| matches!(sign, LogSignal::Oversize { .. })).is_some();
     is_trtllm.then_some(Engine::TensorRtLlm).into_iter().collect()

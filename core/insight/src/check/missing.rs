@@ -8,6 +8,9 @@ use radixscope_state::cluster::SourceState;
 /// Why no frontend's metrics have `what` (`how many requests it served`), which they have in `versions` (`from 1.0 on`;
 /// empty: in all).
 pub(super) fn of_frontends(view: &View<'_>, what: &str, versions: &str) -> String {
+    if is_without_router(view) {
+        return format!("{WITHOUT_ROUTER} A frontend's metrics would report {what}.");
+    }
     let among = if versions.is_empty() { String::new() } else { format!(" (Dynamo {versions})") };
     match scraped(view, ProcessRole::Frontend) {
         Scraped::Role => format!("The scraped frontend's metrics do not report {what}{among}."),
@@ -25,7 +28,8 @@ pub(super) fn of_frontends(view: &View<'_>, what: &str, versions: &str) -> Strin
 
 /// Why there is no data from the event plane.
 pub(super) fn of_event_plane(view: &View<'_>) -> String {
-    match sources(view, SourceKind::Nats).chain(sources(view, SourceKind::Zmq)).next() {
+    let planes = [SourceKind::Nats, SourceKind::Zmq, SourceKind::Engines];
+    match planes.into_iter().find_map(|kind| sources(view, kind).next()) {
         None => {
             "Dynamo's event plane is not read; set its NATS server with --nats, or --discovery, which finds its \
                  ZeroMQ publishers."
@@ -33,6 +37,15 @@ pub(super) fn of_event_plane(view: &View<'_>) -> String {
         }
         Some(plane) => format!("{} is not connected now.", plane.name),
     }
+}
+
+/// What is said where engines are listened to without a router.
+const WITHOUT_ROUTER: &str = "No router: engines report what they cache, and no decisions or requests.";
+
+/// Whether all that is known are engines by their own KV events.
+fn is_without_router(view: &View<'_>) -> bool {
+    view.cluster.has_no_router()
+        && view.cluster.processes().iter().all(|process| process.role != ProcessRole::Frontend)
 }
 
 /// Whether a log is read.

@@ -38,12 +38,15 @@ pub enum Provenance {
     Recorded,
     /// No source knows it.
     Assumed,
+    /// The engines' own KV events.
+    Events,
 }
 
 impl Provenance {
     const fn of(source: BlockSizeSource) -> Self {
         match source {
             BlockSizeSource::ModelCard | BlockSizeSource::Component => Self::ModelCard,
+            BlockSizeSource::Events => Self::Events,
             BlockSizeSource::Frontend => Self::Frontend,
             BlockSizeSource::Requests | BlockSizeSource::ComponentRequests => Self::Recorded,
         }
@@ -56,6 +59,7 @@ impl Provenance {
             Provenance::Frontend => "from the frontends' metrics",
             Provenance::Recorded => "from the recorded decisions",
             Provenance::Assumed => "assumed",
+            Provenance::Events => "from the engines' KV events",
         }
     }
 }

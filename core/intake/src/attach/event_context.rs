@@ -73,13 +73,16 @@ impl Attach {
             if live.publisher_id == watched.retired_id && live.publisher_id.is_some() {
                 return false;
             }
-            if watched.last_event_id.is_none_or(|last| event.event_id != last.wrapping_add(1)) {
+            // An engine counts anew only when it begins anew.
+            let is_engine = live.line == EventTransport::Engine;
+            if is_engine || watched.last_event_id.is_none_or(|last| event.event_id != last.wrapping_add(1)) {
                 self.restarted(live, out);
             }
         } else if is_restart(watched, live, event) {
             self.restarted(live, out);
         }
-        if std::mem::take(&mut self.workers.of(ix).is_resumed) && is_its_first(live, event, kv) {
+        let is_anew = is_its_first(live, event, kv) || live.line == EventTransport::Engine;
+        if std::mem::take(&mut self.workers.of(ix).is_resumed) && is_anew {
             // It begins anew, or its stream is read from the beginning: what is kept of it is of before.
             self.restarted(live, out);
         }
@@ -91,6 +94,7 @@ impl Attach {
         watched.publisher_id = live.publisher_id.or(watched.publisher_id);
         watched.is_contiguous = kv.batch;
         watched.is_stream = live.line == EventTransport::JetStream;
+        watched.is_engine = live.line == EventTransport::Engine;
         let applies = if is_first { first(watched, live, event, kv) } else { next(watched, event) };
         if is_cleared(event) && applies {
             cleared(watched);

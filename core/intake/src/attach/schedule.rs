@@ -255,7 +255,7 @@ impl Attach {
             None if watched.joining.is_some() => return QueryState::Joining,
             None => {}
         }
-        if watched.want == WantedQuery::Nothing || self.mode == TreeDumps::Off {
+        if watched.want == WantedQuery::Nothing || watched.is_engine || self.mode == TreeDumps::Off {
             return QueryState::No;
         }
         let endpoint = watched.id.and_then(|worker| self.endpoints.of(worker, watched.publisher_id));

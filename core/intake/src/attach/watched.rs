@@ -44,6 +44,8 @@ pub(super) struct AttachState {
     pub(super) covered: u64,
     /// Its events come from a stream that is read again after a break.
     pub(super) is_stream: bool,
+    /// Its events come from the engine itself, which answers no query.
+    pub(super) is_engine: bool,
     /// Its responses have no number, so that events are kept for a while before it is queried.
     pub(super) is_unnumbered: bool,
     /// Since when they are kept.

@@ -12,7 +12,7 @@ use radixscope_dynamo::subject::Transport;
 use radixscope_model::id::Millis;
 use radixscope_model::record::{MissedCause, Topic};
 
-use crate::payload::Payload;
+use crate::payload::{EngineInput, Payload};
 
 /// Runs of numbers kept until the next message; beyond it a dropped message is left to show as a jump of its
 /// publisher's numbers, which counts it too unless it was the publisher's first, so that the count is a lower bound. A run is as long as the queue stays full: thousands of publishers fit.
@@ -55,6 +55,9 @@ impl Missing {
     /// There was no room for a message.
     pub fn refuse(&mut self, payload: &Payload) {
         let topic = payload.topic();
+        if let Payload::Engine { publisher, input: EngineInput::Batch { run, sequence, .. } } = payload {
+            return self.refuse_number(topic, publisher.publisher_id(*run), *sequence);
+        }
         let envelope = match payload {
             Payload::Nats { subject, message }
                 if subject.transport != Transport::JetStream && topic != Topic::RequestTrace =>

@@ -16,6 +16,7 @@
 mod attaching;
 mod discovered;
 mod discovery;
+mod engines;
 mod gaps;
 mod instances;
 mod interner;
@@ -59,6 +60,7 @@ use radixscope_state::per_worker::PerWorker;
 use crate::attach::{Attach, EventContext};
 use crate::payload::{MAX_LOG_LINE_BYTES, MAX_PAYLOAD_BYTES, Payload, Received};
 use discovered::Discovered;
+use engines::Engines;
 use gaps::Gaps;
 use instances::Instances;
 use interner::{Interner, Presence};
@@ -111,6 +113,7 @@ pub(crate) struct Ingest {
     /// When nothing was received before it was gone on from that state, until the workers that left meanwhile are reported.
     away: Option<Break>,
     kv: Option<Box<KvEvents>>,
+    engines: Engines,
 }
 
 /// How a message mentions a worker.
@@ -167,6 +170,7 @@ impl Ingest {
             Payload::Nats { subject, message } if subject.topic == Topic::KvEvents => {
                 self.kv_message(received, subject, message, out)
             }
+            Payload::Engine { publisher, input } => self.engine(received, publisher, input, out),
             _ => self.open(received, out),
         };
         if let Err(faults) = understood {
@@ -254,6 +258,7 @@ impl Ingest {
         let publisher = radixscope_model::id::WorkerId(stream.publisher_id);
         let is_own = stream.topic == Topic::KvEvents;
         let worker = if is_own { self.interner.only_rank(publisher) } else { None };
+        let worker = worker.or_else(|| self.engines.worker_of(stream.publisher_id));
         self.tallies[stream.source.at()].miss(worker, stream.topic, MissedCause::QueueFull, to - from);
         if stream.topic == Topic::KvEvents {
             let gap = self.attach.gap_of(stream.publisher_id);
@@ -286,6 +291,7 @@ impl Ingest {
             tally.flush(SourceIx(i as u8), &mut |record| out.record(Entry { at_ms, record }));
         }
         self.gaps.flush(&mut |record| out.record(Entry { at_ms, record }));
+        self.engines.flush(at_ms, &mut |record| out.record(Entry { at_ms, record }));
         for ((sign, id), count) in self.signs.flush(self.now(at_ms)) {
             let worker = id.and_then(|id| {
                 let presence = Presence { cluster: out.cluster(), at: None };
@@ -339,6 +345,8 @@ impl Ingest {
             Payload::LogLine { log, line } => Ok(self.log_line(&context(), log, line, out)?),
             Payload::Scrape { process, text } => self.scrape(&context(), process, text, out),
             Payload::Unreadable { error, .. } => Err((**error).clone().into()),
+            // Taken before.
+            Payload::Engine { .. } => Ok(()),
             Payload::Health { frontend, response } => Ok(self.health(&context(), frontend, response, out)?),
             Payload::RouterPolicy { frontend, response } => {
                 Ok(self.router_policy(&context(), frontend, response, out)?)
@@ -453,19 +461,10 @@ impl Ingest {
             Transport::JetStream => EventTransport::JetStream,
             Transport::Core => EventTransport::Core,
             Transport::Zmq => EventTransport::Zmq,
+            Transport::Engine => EventTransport::Engine,
         };
-        let (source, publisher_id) = (context.received.source, context.publisher_id());
-        let sequence = context.envelope.map(|envelope| envelope.sequence);
         for event in &kv.events {
-            let Some(worker) = self.event_worker(context, event, line, out) else { continue };
-            if kv.batch {
-                self.event_id(context, worker, event);
-            }
-            if !self.attach.goes_on(worker, source, publisher_id, sequence, event, kv.batch)
-                && !self.attached(context, worker, event, kv, line, out)
-            {
-                continue;
-            }
+            let Some(worker) = self.applicable(context, event, kv, line, out) else { continue };
             let (by, at_ms) = (context.published_by(event.worker), context.received.at_ms);
             // Of what nearly all events are the record is made where it is taken, which spares moving it and looking what of it
             // is to be dropped.
@@ -488,6 +487,27 @@ impl Ingest {
                 out.record(context.entry(Record::MultimodalInputs { worker, count: count.into() }));
             }
         }
+    }
+
+    /// Takes in what an event shows of its worker and of how much is known of it. `None`: it is not to be applied.
+    #[inline]
+    fn applicable<S: Sink>(
+        &mut self,
+        context: &Context<'_>,
+        event: &KvEvent,
+        kv: &KvEvents,
+        line: EventTransport,
+        out: &mut S,
+    ) -> Option<WorkerIx> {
+        let (source, publisher_id) = (context.received.source, context.publisher_id());
+        let sequence = context.envelope.map(|envelope| envelope.sequence);
+        let worker = self.event_worker(context, event, line, out)?;
+        if kv.batch {
+            self.event_id(context, worker, event);
+        }
+        let applies = self.attach.goes_on(worker, source, publisher_id, sequence, event, kv.batch)
+            || self.attached(context, worker, event, kv, line, out);
+        applies.then_some(worker)
     }
 
     /// Index of the worker of an event, after all was recorded that the event shows of it.
@@ -723,7 +743,9 @@ impl Ingest {
         // Up to 0.9 a worker publishes under its own id, so what is lost is known to be its own. Later the
         // worker's event ids show it, and more exactly (reference §2.4, §2.6).
         let own = match place.continuity {
-            Continuity::Gap(_) => about.filter(|worker| worker.id.0 == envelope.publisher_id),
+            Continuity::Gap(_) => about.filter(|worker| {
+                worker.id.0 == envelope.publisher_id || context.transport == Transport::Engine
+            }),
             _ => None,
         };
         let worker = own.and_then(|id| self.worker(context, id, out));

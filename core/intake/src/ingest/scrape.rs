@@ -56,7 +56,8 @@ impl Ingest {
         let classes = scraped.policy_classes;
         let scraped = self.scrapes.scraped(Scrape {
             engine: scraped.engine,
-            instance: scraped.instance,
+            // An engine without Dynamo has no id of its own.
+            instance: scraped.instance.or_else(|| self.engines.worker_id(process).map(|id| id.0)),
             is_whole: understood.is_ok(),
             gauges: scraped.gauges,
             counters: scraped.counters,

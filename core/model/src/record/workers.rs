@@ -37,6 +37,7 @@ macro_rules! subject {
             | Record::BlockResidency { worker, .. } => Some(worker),
             Record::Missed { worker, .. } | Record::LogSignal { worker, .. } => worker.into(),
             Record::Decision(decision) => Some(&$($mutable)? decision.worker),
+            Record::EngineFeed(feed) => (&$($mutable)? feed.worker).into(),
             Record::Source { .. }
             | Record::SourceState { .. }
             | Record::Traffic { .. }

@@ -38,8 +38,8 @@ fn head(bytes: &[u8]) -> postcard::Result<Vec<u8>> {
     let latest: VecDeque<EntryV14> = latest.into_iter().map(Entry::next).collect();
     let mut head = postcard::to_extend(&latest, bytes[..before].to_vec())?;
     head.extend_from_slice(after);
-    // No settings of routers and no classes of policy: empty lists.
-    head.extend([0, 0]);
+    // No settings of routers, no classes of policy and no engines of their own: empty lists.
+    head.extend([0, 0, 0]);
     Ok(head)
 }
 

@@ -130,6 +130,7 @@ impl Cluster {
             Record::Checked(rules) => self.head.findings.checked(rules),
             Record::Settings(reported) => self.head.settings.reported(at, reported),
             Record::PolicyClasses(reported) => self.fold_policy_classes(reported),
+            Record::EngineFeed(feed) => self.fold_engine(feed),
             Record::Worker(identity) => self.fold_introduced(at, identity),
             Record::Left { worker, why } => self.fold_left(at, *worker, *why),
             Record::Rejoined { worker } => self.head.workers.rejoin(*worker, at),
@@ -284,13 +285,15 @@ impl Cluster {
     /// Forgets a worker that left, but for who it was as long as decisions name it. Everything else that may name a worker of
     /// the state is here.
     fn forget(&mut self, worker: WorkerIx) {
-        let Head { workers, departed, decisions, sources, processes, signs, findings, .. } = &mut self.head;
+        let Head { workers, departed, decisions, sources, processes, signs, findings, engines, .. } =
+            &mut self.head;
         let Some(state) = workers.remove(worker) else { return };
         departed.add(worker, &state, |each| decisions.each_worker(each));
         sources.iter_mut().for_each(|source| source.forget_worker(worker));
         processes.iter_mut().for_each(|process| process.forget_worker(worker));
         signs.iter_mut().for_each(|sign| sign.workers.retain(|of| *of != worker));
         findings.forget_worker(worker);
+        engines.iter_mut().for_each(|feed| feed.worker = feed.worker.filter(|of| *of != worker));
     }
 
     fn fold_worker(&mut self, at: Millis, record: &Record<'_>) {

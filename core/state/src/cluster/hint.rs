@@ -94,6 +94,13 @@ const ANY: Hint = Hint {
     settings: &[EVENTS, REPLICA_SYNC, TRACE],
 };
 
+/// Engines that are listened to directly.
+const ENGINES: Hint = Hint {
+    text: "No router: engines report which blocks they cache, and neither requests nor decisions. Which engine gets a request is decided \
+           by whatever stands in front of them.",
+    settings: &[],
+};
+
 /// The option that reports all candidates of a decision, if only the chosen one is known.
 const CANDIDATES: Hint = Hint {
     text: "Only the chosen worker is known: cached blocks and costs of the others are not reported. Any of these reports \
@@ -106,6 +113,9 @@ impl Cluster {
     pub fn decisions_hint(&self) -> Option<Hint> {
         if self.workers().is_empty() || self.decisions().totals().count > 0 {
             return None;
+        }
+        if self.has_no_router() {
+            return Some(ENGINES);
         }
         // Workers themselves report the end of a prefill from 1.5 on, other storage tiers from 1.1 on.
         let is_new =

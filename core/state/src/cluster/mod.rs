@@ -7,6 +7,7 @@ mod cache_outcome;
 mod completeness;
 mod decisions;
 mod departed;
+mod engines;
 mod explain;
 mod filter;
 mod findings;
@@ -48,7 +49,7 @@ use serde::{Deserialize, Serialize};
 
 use radixscope_model::id::{BlockHash, Millis, PoolIx, Seq, Slot, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{
-    Finding, LogSignal, PolicyClassFigures, PolicyClasses, RuleStatus, Tier, TreeKnowledge,
+    EngineFeed, Finding, LogSignal, PolicyClassFigures, PolicyClasses, RuleStatus, Tier, TreeKnowledge,
 };
 
 use crate::tree::forest::Arrangement;
@@ -60,6 +61,7 @@ pub use cache_outcome::{CacheOutcome, HIT_SHARE, LostAffinity, NoCostGap};
 pub use completeness::Coverage;
 pub use decisions::{DecisionEntry, DecisionTotals, Decisions, MAX_CANDIDATES, MAX_DECISIONS};
 pub use departed::MAX_DEPARTED;
+pub use engines::MAX_ENGINES;
 pub use explain::{CostParts, LONG_WAIT_US};
 pub use filter::{ByFilter, DecisionKind, Filter, Picked};
 pub use fold::{TOUCH_MS, touch, touched_ms};
@@ -110,6 +112,7 @@ struct Head {
     limit_nodes: u32,
     settings: Vec<SettingsState>,
     policy_classes: Vec<PolicyClasses>,
+    engines: Vec<EngineFeed>,
 }
 
 /// The state of a Dynamo cluster as far as it was received.
@@ -149,6 +152,7 @@ impl Cluster {
                 limit_nodes,
                 settings: Vec::new(),
                 policy_classes: Vec::new(),
+                engines: Vec::new(),
             },
             trees: Vec::new(),
             tiers: BTreeMap::new(),
@@ -403,12 +407,13 @@ impl Cluster {
     /// Digest of the whole state: equal exactly (but for chance) if the state is.
     pub fn digest(&self) -> u64 {
         let Head { seq, now_ms, sources, workers, pools, departed, decisions, .. } = &self.head;
-        let Head { processes, routers, signs, findings, limit_nodes, settings, policy_classes, .. } =
-            &self.head;
+        let Head { processes, routers, signs, findings, limit_nodes, settings, .. } = &self.head;
+        let Head { policy_classes, engines, .. } = &self.head;
         let known = (seq, now_ms, sources, workers, departed.digest(), decisions.sums(), decisions.digest());
         let known = (known, pools, self.head.requests.digest());
         let processes: Vec<u64> = processes.iter().map(ProcessState::digest).collect();
-        let small = (known, processes, routers, signs, findings, limit_nodes, (settings, policy_classes));
+        let small =
+            (known, processes, routers, signs, findings, limit_nodes, (settings, policy_classes, engines));
         xxhash_rust::xxh3::xxh3_64_with_seed(
             &encoded(&small),
             self.all_trees().fold(0, |all: u64, (_, tree)| all.rotate_left(7) ^ tree.digest()),

@@ -17,6 +17,7 @@ impl Cluster {
             findings,
             settings,
             policy_classes,
+            engines,
             ..
         } = &mut self.head;
         // Texts may repeat these, so they come first.
@@ -38,6 +39,7 @@ impl Cluster {
         routers.iter_mut().for_each(|router| router.id = names.number(router.id));
         settings.iter_mut().for_each(|state| state.redact(names));
         policy_classes.iter_mut().for_each(|of| redact::policy_classes(of, names));
+        engines.iter_mut().for_each(|feed| redact::engine(feed, names));
         decisions.redact(names);
         findings.redact(names);
     }

@@ -23,6 +23,8 @@ pub struct Sourced<T, S> {
 /// Where a worker's block size is known from. An earlier source wins over a later one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum BlockSizeSource {
+    /// The engine's own KV events, which name it.
+    Events,
     /// `kv_cache_block_size` of its model card (reference §8).
     ModelCard,
     /// A frontend's `model_kv_cache_block_size` (reference §4.2), where all frontends and models agree, else of its model.
@@ -39,6 +41,7 @@ impl BlockSizeSource {
     /// Name on screen.
     pub const fn label(self) -> &'static str {
         match self {
+            Self::Events => "its KV events",
             Self::ModelCard => "model card",
             Self::Frontend => "frontend's model_kv_cache_block_size",
             Self::Requests => "its requests",
@@ -50,6 +53,7 @@ impl BlockSizeSource {
     /// Name in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Events => "events",
             Self::ModelCard => "model_card",
             Self::Frontend => "frontend",
             Self::Requests => "requests",
@@ -94,6 +98,10 @@ impl Cluster {
     /// Tokens per block of `worker`, above 0, by the first source of [`BlockSizeSource`] that knows it; `None`: none does.
     pub fn block_size(&self, worker: WorkerIx) -> Option<Sourced<u32, BlockSizeSource>> {
         let state = self.worker(worker)?;
+        let events = self.engine_of(worker).and_then(|feed| feed.block_size_tokens);
+        if let Some(events) = events.and_then(by(BlockSizeSource::Events)) {
+            return Some(events);
+        }
         let card = state.block_size_tokens.and_then(by(BlockSizeSource::ModelCard));
         let frontend = || {
             self.model_figure(worker, |model| model.block_size_tokens).and_then(by(BlockSizeSource::Frontend))

@@ -42,7 +42,8 @@ pub(super) async fn find(from: &mut Sources) -> Endpoints {
         frontend: given(!from.prometheus.prometheus.is_empty()),
     };
     let is_bare = endpoints.discovery.or(endpoints.nats).or(endpoints.frontend).is_none()
-        && from.zmq.zmq_broker.is_empty();
+        && from.zmq.zmq_broker.is_empty()
+        && from.engines.engine_events.is_empty();
     if endpoints.discovery.is_none()
         && let Some((at, reason)) = discovery(is_bare).await
     {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use radixscope_export::engines::EngineRow;
 use radixscope_insight::whatif;
 use radixscope_model::id::PoolIx;
 use radixscope_model::number_format::count;
@@ -24,6 +25,8 @@ pub(super) struct ProbeReport {
     request_plane: Option<String>,
     event_plane: Option<&'static str>,
     pools: Vec<Pool>,
+    /// Engines that are listened to without Dynamo.
+    engines: Vec<EngineRow>,
     topics: Vec<Topic>,
     /// The command that shows the deployment. `None`: no endpoint was found.
     command: Option<String>,
@@ -51,6 +54,8 @@ struct Pool {
     capacity_blocks: Option<(u64, u64)>,
     /// What its router runs with; empty: unknown.
     settings: Vec<Setting>,
+    /// Whether its workers are engines that are listened to without Dynamo.
+    has_no_router: bool,
 }
 
 /// A number of a router.
@@ -84,6 +89,7 @@ impl ProbeReport {
             request_plane: registered.request_plane(),
             event_plane: registered.event_plane().map(EventPlane::to_text),
             pools: Pool::all(cluster),
+            engines: EngineRow::all(cluster),
             topics: topics(from, registered, cluster),
             command: command(from, registered, cluster),
         }
@@ -130,6 +136,7 @@ impl Pool {
                 block_size_tokens: cluster.block_tokens(ix),
                 capacity_blocks: capacities.iter().min().copied().zip(capacities.iter().max().copied()),
                 settings: Setting::all(cluster, ix),
+                has_no_router: cluster.is_without_router(ix),
             }
         };
         cluster.pools_in_use().into_iter().map(pool).filter(|pool| pool.workers > 0).collect()
@@ -208,6 +215,7 @@ fn command(from: &Sources, registered: &Registered, cluster: &Cluster) -> Option
     if !brokers.is_empty() {
         args.push(format!("--zmq-broker {}", brokers.join(",")));
     }
+    args.extend(from.engines.engine_events.iter().map(|engine| format!("--engine-events {engine}")));
     if is_live(SourceKind::Prometheus) {
         args.extend(from.prometheus.prometheus.iter().map(|of| {
             let is_named = of.url.host_str().is_some_and(|host| !of.name.starts_with(host));
@@ -241,6 +249,12 @@ impl fmt::Display for ProbeReport {
             };
             writeln!(f, "  {name}{why}: {detail}")?;
         }
+        if !self.engines.is_empty() {
+            writeln!(f, "\nEngines without Dynamo")?;
+        }
+        for engine in &self.engines {
+            writeln!(f, "  {}", engine.to_text())?;
+        }
         let unknown = "unknown";
         writeln!(f, "\nDynamo         {}", self.dynamo.unwrap_or(unknown))?;
         writeln!(f, "Request plane  {}", self.request_plane.as_deref().unwrap_or(unknown))?;
@@ -255,7 +269,9 @@ impl fmt::Display for ProbeReport {
         writeln!(f, "\nRouter settings")?;
         for pool in &self.pools {
             let name = &pool.name;
-            if pool.settings.is_empty() {
+            if pool.settings.is_empty() && pool.has_no_router {
+                writeln!(f, "  {name}: no router")?;
+            } else if pool.settings.is_empty() {
                 writeln!(
                     f,
                     "  {name}: unknown; frontends of 1.7 report them, of 1.6 they are read from --policy FILE"

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use radixscope_model::record::{EventTransport, LinkState, SourceKind};
+use radixscope_model::record::{EventTransport, LinkState, Replay, SourceKind};
 use radixscope_state::cluster::Cluster;
 
 use super::registered::{EventPlane, Registered};
@@ -44,6 +44,10 @@ struct Observed<'s> {
 }
 
 const OVER_NATS: &str = "--nats nats://HOST:4222, the NATS_SERVER of Dynamo's processes";
+const ENGINES: &str =
+    "--kv-events-config of the engine with publisher zmq and an endpoint that is reachable from this machine";
+const REPLAY: &str =
+    "replay_endpoint in the engine's --kv-events-config, and --engine-events …,replay=tcp://HOST:PORT";
 const PLANE: &str = "Dynamo 1.3 and later publish over ZeroMQ unless DYN_EVENT_PLANE=nats is set on every process: give \
                      --discovery etcd://HOST:2379, kubernetes or file:FOLDER";
 
@@ -59,8 +63,28 @@ impl Observed<'_> {
         self.cluster.workers().iter().filter(|worker| worker.lines.iter().any(|of| by(of.line))).count()
     }
 
+    /// Whether engines without Dynamo are all that is given.
+    fn has_engines_only(&self) -> bool {
+        !self.from.engines.engine_events.is_empty()
+            && self.registered.entries == 0
+            && !self.is_live(SourceKind::Nats)
+    }
+
+    fn of_engines(&self) -> Topic {
+        let engines = self.cluster.engines();
+        let connected = engines.iter().filter(|feed| feed.link == LinkState::Live).count();
+        let publishing = engines.iter().filter(|feed| feed.received > 0).count();
+        let all = engines.len().max(self.from.engines.engine_events.len());
+        let how = format!("{publishing} of {} in 3 s, without Dynamo", publishers(all));
+        let topic = Topic::new("KV events", (connected > 0).then_some(true).or(Some(false)), how);
+        if connected > 0 { topic } else { topic.with(ENGINES) }
+    }
+
     fn kv_events(&self) -> Topic {
         let name = "KV events";
+        if self.has_engines_only() {
+            return self.of_engines();
+        }
         let (zmq, nats) = (self.publishers(&self.registered.zmq), self.publishers(&self.registered.nats));
         let workers_with_events =
             self.workers_with_events(&[EventTransport::Core, EventTransport::JetStream, EventTransport::Zmq]);
@@ -130,6 +154,12 @@ impl Observed<'_> {
 
     fn tree_dumps(&self) -> Topic {
         let name = "Blocks cached before start";
+        if self.has_engines_only() {
+            let sent =
+                self.cluster.engines().iter().filter(|feed| matches!(feed.replay, Replay::From(_))).count();
+            let topic = Topic::new(name, Some(sent > 0), format!("latest batches of {}", publishers(sent)));
+            return if sent > 0 { topic } else { topic.with(REPLAY) };
+        }
         let answering = self.registered.queries.len();
         if answering > 0
             && let Some(why) = &self.registered.unreachable
@@ -163,6 +193,9 @@ impl Observed<'_> {
 
     fn loads(&self) -> Topic {
         let name = "Worker load";
+        if self.has_engines_only() {
+            return Topic::new(name, Some(false), "engines publish no load");
+        }
         let topic = "kv_metrics";
         let (zmq, nats) = (self.registered.zmq.get(topic), self.registered.nats.get(topic));
         let workers_with_events = self
@@ -185,6 +218,9 @@ impl Observed<'_> {
         let name = "Routing decisions";
         let setting = "--router-replica-sync on the frontends, or --logs with a frontend's log, or DYN_REQUEST_TRACE=1 with \
                        --request-trace for its files or DYN_REQUEST_TRACE_SINKS=nats (from 1.4)";
+        if self.has_engines_only() && self.from.logs.logs.is_empty() {
+            return Topic::new(name, Some(false), "no router: engines report no decisions");
+        }
         if self.registered.nats.contains_key("kv-hit-rate") && self.is_live(SourceKind::Nats) {
             return Topic::new(name, Some(true), "kv-hit-rate over NATS");
         }

@@ -7,6 +7,7 @@ use axum::http::Uri;
 use serde::Serialize;
 
 use radixscope_export::Totals;
+use radixscope_export::engines::EngineRow;
 use radixscope_insight::whatif;
 use radixscope_model::id::{Decimal, Millis, PoolIx, Seq, Worker, WorkerIx};
 use radixscope_model::record::{
@@ -46,6 +47,8 @@ pub(super) struct ClusterResponse {
     router_settings: Vec<SettingsRow>,
     /// Classes of policy of routers' queues, by frontends' metrics.
     policy_classes: Vec<PolicyClassRow>,
+    /// Engines that are listened to without Dynamo.
+    engines: Vec<EngineRow>,
     /// Totals of all decisions received, including those from logs.
     decisions: Totals,
     tree: TreeRow,
@@ -311,6 +314,7 @@ fn of(view: &mut View<'_>, refused: Vec<RefusedCount>) -> ClusterResponse {
         routers: cluster.routers().iter().map(|one| router(cluster, one)).collect(),
         router_settings: cluster.settings().iter().map(SettingsRow::of).collect(),
         policy_classes: cluster.policy_classes().iter().flat_map(PolicyClassRow::all_of).collect(),
+        engines: EngineRow::all(cluster),
         decisions: cluster.decisions().totals().into(),
         history: view.history(),
         recording: view.recording(),

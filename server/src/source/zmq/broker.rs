@@ -14,7 +14,7 @@ use radixscope_model::id::Millis;
 use radixscope_model::record::Topic;
 
 use super::links::PublisherLink;
-use super::peer::{Peer, Subscriber, Timeouts};
+use super::peer::{Peer, Role, Subscriber, Timeouts};
 use super::publisher::{Attempts, unreadable};
 use super::received::Received;
 use super::{LinkReport, ZmqSource};
@@ -81,7 +81,8 @@ impl Brokers {
         prefix: &[String],
         report: &LinkReport,
     ) -> SourceStatus {
-        let mut peer = match Peer::connect(endpoint, (&self.gate, evidence), prefix, self.timeouts).await {
+        let way = (&*self.gate, evidence);
+        let mut peer = match Peer::connect(endpoint, way, Role::Subscriber(prefix), self.timeouts).await {
             Ok(peer) => peer,
             Err(failed) => return failed,
         };

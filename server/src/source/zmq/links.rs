@@ -12,6 +12,9 @@ const LASTING: Duration = Duration::from_secs(30);
 /// How long after the start discovery may take to name publishers.
 const NAMED_WITHIN: Duration = Duration::from_secs(5);
 
+/// What engines are called that are listened to without Dynamo.
+pub(super) const ENGINES: &str = "engines";
+
 /// The state of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum PublisherLink {
@@ -75,6 +78,9 @@ impl Links {
     pub(super) fn status(&self) -> SourceStatus {
         let Self { what, .. } = self;
         let all = self.links.len();
+        if all == 0 && *what == ENGINES {
+            return SourceStatus::new(LinkState::Live, "Waiting for engines to connect.");
+        }
         if all == 0 {
             return self.no_publishers();
         }

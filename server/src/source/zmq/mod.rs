@@ -8,6 +8,7 @@
 //! namespace, and they are discarded.
 
 mod broker;
+mod engines;
 mod links;
 mod peer;
 mod publisher;
@@ -36,6 +37,7 @@ use crate::source::SourceStatus;
 use crate::source::gate::{Crossing, Evidence, Gate};
 use crate::source::link::{StatusSender, doubled, next_command, run_on_thread, with_jitter};
 use broker::Brokers;
+pub use engines::EngineSource;
 use links::{Links, PublisherLink};
 use peer::Timeouts;
 use publisher::Publisher;

@@ -1,6 +1,6 @@
-//! One connection to a publishing ZeroMQ socket: greeting, subscription, messages, heartbeats. It knows nothing of Dynamo. A
-//! silent peer is pinged, so that a machine that disappeared is detected. A peer that violates the protocol or a bound is
-//! disconnected.
+//! One connection to a publishing ZeroMQ socket: greeting, subscription, messages, heartbeats; and to one that is asked. It knows
+//! nothing of Dynamo. A silent peer is pinged, so that a machine that disappeared is detected. A peer that violates the protocol or a
+//! bound is disconnected.
 
 use std::fmt;
 use std::io;
@@ -54,6 +54,24 @@ pub(super) trait Subscriber {
     fn effective(&mut self) -> bool;
     /// A message was received.
     fn message(&mut self, frames: Frames<'_>);
+}
+
+/// What we are to a peer.
+#[derive(Clone, Copy)]
+pub(super) enum Role<'r> {
+    /// Subscribed to topics with one of these prefixes.
+    Subscriber(&'r [String]),
+    /// Who asks a ROUTER: many replies follow one request.
+    Dealer,
+}
+
+impl Role<'_> {
+    const fn socket_type(self) -> &'static str {
+        match self {
+            Self::Subscriber(_) => "SUB",
+            Self::Dealer => "DEALER",
+        }
+    }
 }
 
 /// A connected and subscribed peer.
@@ -124,40 +142,47 @@ impl From<PeerError> for SourceStatus {
 }
 
 impl Peer {
-    /// Connects and subscribes to the topics with one of `prefixes`.
+    /// Connects, and subscribes if that is the role.
     ///
     /// # Errors
     /// Why the connection failed.
     pub(super) async fn connect(
         endpoint: &ZmqEndpoint,
         (gate, evidence): (&Gate, Evidence<'_>),
-        prefixes: &[String],
+        role: Role<'_>,
         timeouts: Timeouts,
     ) -> Result<Self, SourceStatus> {
         let stream = gate.connect_zmq(endpoint, evidence, timeouts.connect).await.map_err(PeerError::from)?;
-        let ready = timeout(timeouts.connect, Self::ready(stream, prefixes, timeouts)).await;
+        Self::greet(stream, role, timeouts).await
+    }
+
+    /// The same with who is connected already: both sides greet alike.
+    pub(super) async fn greet(
+        stream: TcpStream,
+        role: Role<'_>,
+        timeouts: Timeouts,
+    ) -> Result<Self, SourceStatus> {
+        let ready = timeout(timeouts.connect, Self::ready(stream, role, timeouts)).await;
         Ok(ready.map_err(|_| PeerError::Silent)??)
     }
 
-    async fn ready(
-        mut stream: TcpStream,
-        prefixes: &[String],
-        timeouts: Timeouts,
-    ) -> Result<Self, PeerError> {
+    async fn ready(mut stream: TcpStream, role: Role<'_>, timeouts: Timeouts) -> Result<Self, PeerError> {
         stream.set_nodelay(true)?;
         stream.write_all(&GREETING).await?;
         let mut greeting = [0; GREETING_BYTES];
         stream.read_exact(&mut greeting).await?;
         let version = zmtp::read_greeting(&greeting)?;
-        stream.write_all(&zmtp::ready("SUB")).await?;
+        stream.write_all(&zmtp::ready(role.socket_type())).await?;
         let mut inbound = Inbound::default();
-        while !is_ready(&mut inbound)? {
+        while !is_ready(&mut inbound, role)? {
             if stream.read_buf(inbound.room()).await? == 0 {
                 return Err(PeerError::Closed);
             }
         }
-        for prefix in prefixes {
-            stream.write_all(&zmtp::subscribe(prefix, version)).await?;
+        if let Role::Subscriber(prefixes) = role {
+            for prefix in prefixes {
+                stream.write_all(&zmtp::subscribe(prefix, version)).await?;
+            }
         }
         Ok(Self { stream, inbound, version, timeouts, alive_ms: now(), alive: Instant::now() })
     }
@@ -165,6 +190,47 @@ impl Peer {
     /// When it was last known to be alive.
     pub(super) fn alive_ms(&self) -> Millis {
         self.alive_ms
+    }
+
+    /// Sends a request and waits for the next message.
+    ///
+    /// # Errors
+    /// Why none came.
+    pub(super) async fn request<T>(
+        &mut self,
+        request: Option<&[u8]>,
+        read: impl FnOnce(Frames<'_>) -> T,
+    ) -> Result<T, SourceStatus> {
+        Ok(self.request_once(request, read).await?)
+    }
+
+    async fn request_once<T>(
+        &mut self,
+        request: Option<&[u8]>,
+        read: impl FnOnce(Frames<'_>) -> T,
+    ) -> Result<T, PeerError> {
+        if let Some(request) = request {
+            write(&mut self.stream, request).await?;
+        }
+        loop {
+            let mut pong = None;
+            match self.inbound.next()? {
+                Some(Unit::Message(frames)) => return Ok(read(frames)),
+                Some(Unit::Command(Command::Ping { context })) => pong = Some(zmtp::pong(context)),
+                Some(Unit::Command(Command::Error { reason })) => return Err(refusal(reason)),
+                Some(Unit::Command(_)) => {}
+                None => {
+                    let room = self.inbound.room();
+                    let read = timeout(self.timeouts.dead, self.stream.read_buf(room)).await;
+                    if read.map_err(|_| PeerError::Silent)?? == 0 {
+                        return Err(PeerError::Closed);
+                    }
+                }
+            }
+            if let Some(pong) = pong {
+                write(&mut self.stream, &pong).await?;
+            }
+        }
     }
 
     /// Listens until the connection ends; returns the reason.
@@ -244,17 +310,22 @@ impl Peer {
     }
 }
 
-/// Whether the peer is ready. Publishers send nothing before.
-fn is_ready(inbound: &mut Inbound) -> Result<bool, PeerError> {
-    match inbound.next()? {
-        None => Ok(false),
-        Some(Unit::Command(Command::Ready { socket_type: b"PUB" | b"XPUB" })) => Ok(true),
-        Some(Unit::Command(Command::Ready { socket_type })) => {
+/// Whether the peer is ready. It sends nothing before.
+fn is_ready(inbound: &mut Inbound, role: Role<'_>) -> Result<bool, PeerError> {
+    match (inbound.next()?, role) {
+        (None, _) => Ok(false),
+        (Some(Unit::Command(Command::Ready { socket_type: b"PUB" | b"XPUB" })), Role::Subscriber(_))
+        | (Some(Unit::Command(Command::Ready { socket_type: b"ROUTER" })), Role::Dealer) => Ok(true),
+        (Some(Unit::Command(Command::Ready { socket_type })), role) => {
             let name = String::from_utf8_lossy(socket_type);
-            Err(PeerError::Protocol(format!("a ZeroMQ socket of type {name:?} does not publish")))
+            let what = match role {
+                Role::Subscriber(_) => "does not publish",
+                Role::Dealer => "does not replay; expected a ROUTER",
+            };
+            Err(PeerError::Protocol(format!("a ZeroMQ socket of type {name:?} {what}")))
         }
-        Some(Unit::Command(Command::Error { reason })) => Err(refusal(reason)),
-        Some(_) => Err(PeerError::Protocol("it sends messages before READY".to_owned())),
+        (Some(Unit::Command(Command::Error { reason })), _) => Err(refusal(reason)),
+        (Some(_), _) => Err(PeerError::Protocol("it sends messages before READY".to_owned())),
     }
 }
 

@@ -15,7 +15,7 @@ use radixscope_model::id::Millis;
 use radixscope_model::record::{LinkState, Topic};
 
 use super::links::PublisherLink;
-use super::peer::{Peer, Subscriber, Timeouts};
+use super::peer::{Peer, Role, Subscriber, Timeouts};
 use super::{LinkReport, wait_after};
 use crate::config::ZmqEndpoint;
 use crate::hub::SourceHandle;
@@ -71,7 +71,8 @@ impl Publisher {
     async fn once(&self, report: &LinkReport, broke_ms: &mut Option<Millis>) -> SourceStatus {
         let topic = [self.subject.topic.as_str().to_owned()];
         let way = (&*self.gate, Evidence::Discovery);
-        let mut peer = match Peer::connect(&self.endpoint, way, &topic, self.timeouts).await {
+        let mut peer = match Peer::connect(&self.endpoint, way, Role::Subscriber(&topic), self.timeouts).await
+        {
             Ok(peer) => peer,
             Err(failed) => return failed,
         };

@@ -26,7 +26,7 @@ struct InFlight {
 pub(super) fn content(shown: &ViewContext<'_>, request: &PanelRequest, now: Millis) -> Content {
     let imbalance = Imbalance::of(shown, now);
     if imbalance.series.workers.is_empty() {
-        return Content::empty(TITLE, &in_flight::empty());
+        return Content::empty(TITLE, &in_flight::empty(shown.has_no_router()));
     }
     let is_drawn = |worker: WorkerIx| request.worker.is_none_or(|only| only == worker);
     let chart = StripsChart::of(shown, &imbalance, is_drawn, request.span, now);

@@ -25,7 +25,7 @@ pub(super) fn content(shown: &ViewContext<'_>, request: &PanelRequest) -> Conten
     };
     let panel = ReusePanel::of(shown, request.span, is_meant, |at: Millis| clock(at.0, 0));
     if panel.decisions == 0 {
-        return Content::empty(TITLE, &reuse::empty());
+        return Content::empty(TITLE, &reuse::empty(shown.has_no_router()));
     }
     let of = plural(panel.decisions.into(), "decision", "decisions");
     Content::new(TITLE, format!("{CAPTION}. Of the prompts of {of}."), Reuse(panel))

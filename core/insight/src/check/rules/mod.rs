@@ -8,6 +8,7 @@ pub(super) mod churn;
 mod cold_tree;
 mod engine_hashes_differ;
 mod errors;
+mod event_encoding_unknown;
 mod event_gaps;
 mod event_planes_mixed;
 mod ghost_worker;
@@ -68,6 +69,7 @@ pub(super) const ALL: &[&Rule] = &[
     &cold_tree::RULE,
     &unknown_parents::RULE,
     &unknown_removals::RULE,
+    &event_encoding_unknown::RULE,
     &event_gaps::RULE,
     &tree_partial::RULE,
     &tree_drift::RULE,

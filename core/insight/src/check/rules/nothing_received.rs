@@ -16,11 +16,13 @@ pub(in crate::check) const RULE: Rule = Rule {
 };
 
 fn evaluate(view: &View<'_>) -> RuleOutcome {
-    let is_plane = |s: &&SourceState| matches!(s.kind, SourceKind::Nats | SourceKind::Zmq);
+    let is_plane =
+        |s: &&SourceState| matches!(s.kind, SourceKind::Nats | SourceKind::Zmq | SourceKind::Engines);
     let planes = || view.cluster.sources().iter().filter(is_plane);
     let Some(first) = planes().next() else {
         return RuleOutcome::no_data(
-            "No event plane is configured: set NATS with --nats, or --discovery, which finds ZeroMQ publishers.",
+            "No event plane is configured: set NATS with --nats, or --discovery, which finds ZeroMQ publishers; or engines \
+             without Dynamo with --engine-events.",
         );
     };
     let is_silent = |s: &SourceState| {
@@ -31,6 +33,7 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
     }
     let (over, explanations, fixes) = match first.kind {
         SourceKind::Zmq => ("over ZeroMQ", OVER_ZMQ, "nothing_received/zmq"),
+        SourceKind::Engines => ("from engines", OF_ENGINES, "nothing_received/engines"),
         _ => ("on NATS", ON_NATS, "nothing_received"),
     };
     let served = view.requests_served(WINDOW_MS);
@@ -44,7 +47,8 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
     let (name, connected_s) = (&first.name, view.seconds_since(first.since_ms));
     let received = format!("Messages received, by {name}, in the {connected_s} s it is connected");
     let by_others = format!("Requests routed, by other sources than the event plane, {WINDOW}");
-    Finding::new(severity, format!("No message of Dynamo received {over}"), explanation)
+    let whose = if first.kind == SourceKind::Engines { "KV event" } else { "message of Dynamo" };
+    Finding::new(severity, format!("No {whose} received {over}"), explanation)
         .evidence(received, 0, "messages")
         .evidence_if(format!("Requests served, by the frontends' metrics, {WINDOW}"), served, "requests")
         .evidence_if(by_others, (routed > 0).then_some(routed), "requests")
@@ -59,6 +63,12 @@ const ON_NATS: [&str; 2] = [
      From 1.3 on the event plane is ZeroMQ unless set otherwise; else this is another NATS than Dynamo's.",
     "The connection is up, but no message of Dynamo was received over it. That is normal while nothing runs; \
      otherwise the event plane is ZeroMQ (the default from 1.3 on) or this is another NATS than Dynamo's.",
+];
+const OF_ENGINES: [&str; 2] = [
+    "Requests are served, yet no engine published a KV event, so the tree cannot be shown. An engine publishes when it stores blocks, if \
+     its --kv-events-config says so and prefix caching is on.",
+    "The engines are connected, but none published a KV event. That is normal while nothing runs: an engine publishes when it stores \
+     blocks. Otherwise its --kv-events-config names another port or topic, or prefix caching is off.",
 ];
 const OVER_ZMQ: [&str; 2] = [
     "Requests are served, yet no publisher sent a message, so tree and loads cannot be shown. Dynamo publishes on \

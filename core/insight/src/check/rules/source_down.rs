@@ -39,6 +39,14 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
             "what is published where we are not connected, so the tree of those workers goes out of date",
             "source_down/zmq",
         ),
+        SourceKind::Engines => {
+            let what = if first.state == LinkState::Partial { "Cannot read all of" } else { "Cannot read" };
+            (
+                what,
+                "KV events of engines, so the tree of those workers goes out of date",
+                "source_down/engines",
+            )
+        }
         SourceKind::Nats | SourceKind::Simulator => (
             "Cannot read",
             "KV events, loads and decisions, so the tree goes out of date",

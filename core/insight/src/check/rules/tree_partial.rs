@@ -3,7 +3,7 @@
 
 use super::prelude::*;
 use crate::completeness::{Trust, coverage_text, query_text, share_text, used_text, why_text};
-use radixscope_model::record::{KnowledgeWhy, MissedCause, QueryState};
+use radixscope_model::record::{EventTransport, KnowledgeWhy, MissedCause, QueryState};
 use radixscope_state::cluster::WorkerState;
 
 pub(in crate::check) const RULE: Rule =
@@ -125,6 +125,9 @@ fn remedies(view: &View<'_>, lacking: &[WorkerIx]) -> Vec<&'static str> {
 }
 
 fn remedy(state: &WorkerState) -> &'static str {
+    if state.lines.last().is_some_and(|line| line.line == EventTransport::Engine) {
+        return "tree_partial/engine";
+    }
     match state.knowledge.asking {
         QueryState::No => "tree_partial/not_asked",
         QueryState::NoEndpoint => "tree_partial/no_endpoint",

@@ -101,6 +101,7 @@ pub(super) fn logged(view: &View<'_>) -> Option<(u32, u32)> {
 fn router_size(view: &View<'_>, diagnosis: &Diagnosis) -> Option<(u32, &'static str)> {
     let size = diagnosis.workers.iter().find_map(|&worker| view.cluster.block_size(worker))?;
     let from = match size.source {
+        BlockSizeSource::Events => "by the engine's KV events",
         BlockSizeSource::ModelCard => "by the worker's model card",
         BlockSizeSource::Frontend => "by the frontend's metrics",
         BlockSizeSource::Requests | BlockSizeSource::ComponentRequests => "by the router's decisions",

@@ -2,6 +2,7 @@
 
 mod block_size;
 mod completeness;
+mod engines;
 mod events;
 mod routers;
 mod sources;

@@ -30,10 +30,14 @@ impl Stage {
 
     /// Connected to NATS, and nothing published yet.
     pub(super) fn mute() -> Self {
-        let mut stage =
-            Self { cluster: Cluster::default(), checks: Checks::default(), now_ms: BEGIN_MS, decisions: 0 };
+        let mut stage = Self::unconnected();
         stage.source("nats://n", SourceKind::Nats);
         stage
+    }
+
+    /// Without any source.
+    pub(super) fn unconnected() -> Self {
+        Self { cluster: Cluster::default(), checks: Checks::default(), now_ms: BEGIN_MS, decisions: 0 }
     }
 
     pub(super) fn source(&mut self, name: &'static str, kind: SourceKind) -> SourceIx {

@@ -1,6 +1,6 @@
 //! What rules say keeps to the house's rules of writing.
 
-use super::{Stage, block_size, completeness, events, routers, sources, workers};
+use super::{Stage, block_size, completeness, engines, events, routers, sources, workers};
 use crate::check::rules::ALL;
 use radixscope_model::record::{CheckStatus, Finding, MissedCause, Record, Topic};
 
@@ -16,6 +16,8 @@ fn stages() -> Vec<(&'static str, Stage)> {
         ("unknown_parents", events::unknown_parents()),
         ("unknown_removals", events::unknown_removals()),
         ("event_gaps", events::gap()),
+        ("event_encoding_unknown", engines::strange()),
+        ("tree_partial", engines::late()),
         ("engine_hashes_differ", events::other_hashes()),
         ("tree_partial", events::late()),
         ("tree_partial", completeness::failed()),

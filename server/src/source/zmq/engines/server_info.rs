@@ -1,0 +1,171 @@
+//! What SGLang says of its publishers: `kv_events` of `GET /server_info`.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use axum::http::header::USER_AGENT;
+use axum::http::{Request, StatusCode};
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client as HyperClient;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde::Deserialize;
+use url::Url;
+
+use crate::config::{InvalidOption, ZmqEndpoint};
+use crate::source::SourceStatus;
+use crate::source::http_tls::client_config;
+
+/// Timeout of a response.
+const WITHIN: Duration = Duration::from_secs(5);
+/// Largest response that is read; SGLang's own have some kilobytes.
+const MAX_RESPONSE_BYTES: usize = 4 << 20;
+/// Most ranks that are believed.
+const MAX_RANKS: u32 = 1_024;
+
+/// Asks SGLang's servers.
+#[derive(Clone)]
+pub(super) struct Client(HyperClient<HttpsConnector<HttpConnector>, Empty<Bytes>>);
+
+/// Where an engine publishes, rank by rank.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Layout {
+    /// Socket of each rank.
+    pub(super) publishers: Vec<ZmqEndpoint>,
+    /// The same for batches that were missed; empty: none.
+    pub(super) replays: Vec<ZmqEndpoint>,
+    /// Whether it named another host than the one that was asked.
+    pub(super) is_elsewhere: bool,
+}
+
+#[derive(Deserialize)]
+struct ServerInfo {
+    kv_events: Option<KvEvents>,
+}
+
+#[derive(Deserialize)]
+struct KvEvents {
+    endpoint_host: String,
+    endpoint_port_base: u16,
+    dp_size: u32,
+    replay_endpoint_port_base: Option<u16>,
+}
+
+impl Client {
+    pub(super) fn new() -> Result<Self, InvalidOption> {
+        let tls = client_config(None, None)?;
+        let connector =
+            HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().build();
+        Ok(Self(HyperClient::builder(TokioExecutor::new()).build(connector)))
+    }
+
+    /// Asks where an engine publishes.
+    pub(super) async fn layout(&self, server: &Url) -> Result<Layout, SourceStatus> {
+        match tokio::time::timeout(WITHIN, self.get(server)).await {
+            Ok(body) => layout(server, &body?),
+            Err(_) => Err(SourceStatus::connecting(format!(
+                "{server} did not respond within {} s",
+                WITHIN.as_secs()
+            ))),
+        }
+    }
+
+    async fn get(&self, server: &Url) -> Result<Bytes, SourceStatus> {
+        let url = server
+            .join("server_info")
+            .map_err(|error| SourceStatus::refused(format!("{server}: {error}")))?;
+        let request = Request::get(url.as_str())
+            .header(USER_AGENT, concat!("radixscope/", env!("CARGO_PKG_VERSION")))
+            .body(Empty::new())
+            .map_err(|error| SourceStatus::refused(format!("{url}: {error}")))?;
+        let response = self.0.request(request).await.map_err(|error| {
+            let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            SourceStatus::connecting(format!("{url}: {why}"))
+        })?;
+        match response.status() {
+            StatusCode::OK => {}
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                return Err(SourceStatus::refused(format!(
+                    "{url} asks for an API key; name the sockets instead: sglang=tcp://HOST:PORT"
+                )));
+            }
+            status => {
+                return Err(SourceStatus::refused(format!("{url} responds with {status}; is it SGLang?")));
+            }
+        }
+        let body = Limited::new(response.into_body(), MAX_RESPONSE_BYTES).collect().await;
+        body.map(http_body_util::Collected::to_bytes).map_err(|error| {
+            SourceStatus::connecting(format!("the response of {url} cannot be read: {error}"))
+        })
+    }
+}
+
+fn layout(server: &Url, body: &[u8]) -> Result<Layout, SourceStatus> {
+    let info: ServerInfo = serde_json::from_slice(body).map_err(|error| {
+        SourceStatus::refused(format!("{server}server_info is not what SGLang sends: {error}"))
+    })?;
+    let Some(KvEvents { endpoint_host, endpoint_port_base, dp_size, replay_endpoint_port_base }) =
+        info.kv_events
+    else {
+        return Err(SourceStatus::refused(format!(
+            "{server} publishes no KV events over TCP. Start SGLang with --kv-events-config \
+             '{{\"publisher\":\"zmq\",\"endpoint\":\"tcp://*:5557\",\"replay_endpoint\":\"tcp://*:5558\"}}'"
+        )));
+    };
+    let own = server.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let told = endpoint_host.trim_matches(['[', ']']);
+    let is_elsewhere = !matches!(told, "*" | "0.0.0.0" | "::" | "") && told != own;
+    let host = if is_elsewhere { told } else { own };
+    let sockets = |base: u16| -> Result<Vec<ZmqEndpoint>, SourceStatus> {
+        let last = u32::from(base) + dp_size.saturating_sub(1);
+        if dp_size == 0 || dp_size > MAX_RANKS || base == 0 || last > u32::from(u16::MAX) {
+            return Err(SourceStatus::refused(format!("{server} names {dp_size} ranks at port {base}")));
+        }
+        let socket = |rank: u32| {
+            Some(ZmqEndpoint { host: host.to_owned(), port: u16::try_from(u32::from(base) + rank).ok()? })
+        };
+        Ok((0..dp_size).filter_map(socket).collect())
+    };
+    let replays = replay_endpoint_port_base.map(sockets).transpose()?.unwrap_or_default();
+    Ok(Layout { publishers: sockets(endpoint_port_base)?, replays, is_elsewhere })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(server: &str, body: &str) -> Result<(Vec<String>, Vec<String>, bool), String> {
+        let server = Url::parse(server).unwrap();
+        let text = |all: Vec<ZmqEndpoint>| all.iter().map(ToString::to_string).collect();
+        layout(&server, body.as_bytes())
+            .map(|layout| (text(layout.publishers), text(layout.replays), layout.is_elsewhere))
+            .map_err(|failed| failed.detail)
+    }
+
+    #[test]
+    fn ranks_have_the_ports_after_the_first() {
+        // As SGLang 0.5.23 sends it, shortened.
+        let body = r#"{"model_path":"m","kv_events":{"publisher":"zmq","endpoint_host":"*","endpoint_port_base":5557,"topic":"",
+            "block_size":64,"dp_size":2,"load_endpoint_port_base":5561,"load_topic":"load","replay_endpoint_port_base":5559}}"#;
+        let (publishers, replays, is_elsewhere) = read("http://10.0.0.7:30000", body).unwrap();
+        assert_eq!(publishers, ["tcp://10.0.0.7:5557", "tcp://10.0.0.7:5558"]);
+        assert_eq!(replays, ["tcp://10.0.0.7:5559", "tcp://10.0.0.7:5560"]);
+        assert!(!is_elsewhere);
+        let v6 = r#"{"kv_events":{"endpoint_host":"[fd00::2]","endpoint_port_base":5557,"dp_size":1}}"#;
+        assert_eq!(
+            read("http://[fd00::1]:30000", v6).unwrap(),
+            (vec!["tcp://[fd00::2]:5557".into()], vec![], true)
+        );
+    }
+
+    #[test]
+    fn a_server_that_does_not_publish_says_what_to_set() {
+        let error = read("http://h:30000", r#"{"kv_events":null}"#).unwrap_err();
+        assert!(error.contains("--kv-events-config"), "{error}");
+        assert!(read("http://h:30000", "[]").unwrap_err().contains("not what SGLang sends"));
+        let many = r#"{"kv_events":{"endpoint_host":"*","endpoint_port_base":65000,"dp_size":1000}}"#;
+        assert!(read("http://h:30000", many).unwrap_err().contains("1000 ranks"));
+    }
+}
