@@ -6,6 +6,7 @@ mod entries;
 mod etcd;
 mod files;
 mod http;
+#[cfg(feature = "kubernetes")]
 mod kubernetes;
 
 use std::time::Duration;
@@ -40,6 +41,7 @@ pub struct DiscoverySource {
 enum Store {
     Etcd(Box<etcd::Etcd>),
     Files(files::Files),
+    #[cfg(feature = "kubernetes")]
     Kubernetes(Box<kubernetes::Kubernetes>),
 }
 
@@ -59,6 +61,11 @@ impl DiscoverySource {
             DiscoveryAt::Files(folder) => {
                 (format!("discovery/file:{}", folder.display()), Store::Files(files::Files::new(folder, of)))
             }
+            #[cfg(not(feature = "kubernetes"))]
+            DiscoveryAt::Kubernetes(at) => {
+                return Err(InvalidOption::new(format!("--discovery {at}"), "this binary was built without Kubernetes"));
+            }
+            #[cfg(feature = "kubernetes")]
             DiscoveryAt::Kubernetes(at) => {
                 let kubernetes = kubernetes::Kubernetes::new(&at, &options, of)?;
                 let name = format!("discovery/kubernetes:{}", kubernetes.namespace());
@@ -81,6 +88,7 @@ impl DiscoverySource {
         let listed = match &mut store {
             Store::Etcd(etcd) => etcd.list(&mut follower).await.map(drop),
             Store::Files(files) => files.list(&mut follower).await,
+            #[cfg(feature = "kubernetes")]
             Store::Kubernetes(kubernetes) => kubernetes.list(&mut follower).await,
         };
         match listed {
@@ -109,7 +117,8 @@ impl DiscoverySource {
             let SourceStatus { state, detail } = match &mut store {
                 Store::Etcd(etcd) => etcd.follow(&mut follower).await?,
                 Store::Files(files) => files.follow(&mut follower).await?,
-                Store::Kubernetes(kubernetes) => kubernetes.follow(&mut follower).await?,
+                #[cfg(feature = "kubernetes")]
+            Store::Kubernetes(kubernetes) => kubernetes.follow(&mut follower).await?,
             };
             if follower.is_live() {
                 failures = 0;
