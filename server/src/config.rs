@@ -18,6 +18,7 @@ mod check;
 mod discovery_at;
 mod host;
 mod invalid;
+mod kubernetes;
 mod kubernetes_at;
 mod log_file;
 mod metrics_url;
@@ -38,6 +39,7 @@ pub use check::{Check, CheckMode, MinSeverity, Output};
 pub use discovery_at::{DiscoveryAt, EtcdServers};
 pub use host::AllowedHost;
 pub use invalid::InvalidOption;
+pub use kubernetes::InKubernetes;
 pub use kubernetes_at::KubernetesAt;
 pub use log_file::LogFile;
 pub use metrics_url::MetricsUrl;
@@ -148,6 +150,9 @@ pub struct Serve {
 /// Sources.
 #[derive(Args, Debug, Clone)]
 pub struct Sources {
+    /// Kubernetes.
+    #[command(flatten)]
+    pub kubernetes: InKubernetes,
     /// NATS.
     #[command(flatten)]
     pub nats: Nats,
@@ -185,7 +190,8 @@ pub struct Nats {
     /// Credentials.
     #[command(flatten)]
     pub login: NatsLogin,
-    /// Dynamo namespace to show [default: all]
+    /// Dynamo namespace to show [default: all]; with --kubernetes the namespace of Kubernetes [default: that of the context, or of
+    /// the pod]
     #[arg(long, env = "RADIXSCOPE_NAMESPACE", value_name = "NS", value_parser = namespace)]
     pub namespace: Option<String>,
     /// Maximum messages of JetStream history (Dynamo 0.8, 0.9) read per stream at startup; 0 reads none

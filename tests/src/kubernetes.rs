@@ -142,9 +142,11 @@ impl Kubernetes {
         self.write_resource(state, pod);
     }
 
-    /// A pod's resource is this from now on, whatever it is.
-    pub fn put_raw(&self, pod: &str, object: &str) {
-        self.change(self.state(), WORKERS, pod, Some(object.to_owned()));
+    /// The `spec` of a pod's resource is this from now on, whatever it is. If it is no JSON, neither is any list.
+    pub fn put_spec(&self, pod: &str, spec: &str) {
+        let state = self.state();
+        let metadata = metadata(pod, state.version + 1);
+        self.change(state, WORKERS, pod, Some(format!(r#"{{"metadata":{metadata},"spec":{spec}}}"#)));
     }
 
     /// A pod's resource is gone.
