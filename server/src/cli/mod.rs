@@ -4,6 +4,8 @@ mod check;
 mod checks;
 mod demo;
 mod export;
+#[cfg_attr(not(feature = "kubernetes"), path = "without_kubernetes.rs")]
+mod in_kubernetes;
 mod manual;
 mod policy_file;
 mod probe;

@@ -22,6 +22,8 @@ use crate::config::{Discovery, DiscoveryAt, InvalidOption};
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
 use crate::source::SourceStatus;
+#[cfg(feature = "kubernetes")]
+use crate::source::kubernetes::survey::Cluster;
 use crate::source::link::{LastStatus, doubled, seconds};
 use crate::time::now;
 
@@ -73,6 +75,14 @@ impl DiscoverySource {
             }
         };
         Ok(Some(Self { name, store, namespace }))
+    }
+
+    /// Discovery in a cluster of Kubernetes, of all namespaces of Dynamo.
+    #[cfg(feature = "kubernetes")]
+    pub(crate) fn of_cluster(cluster: &Cluster) -> Self {
+        let kubernetes = kubernetes::Kubernetes::of_cluster(cluster);
+        let name = format!("discovery/kubernetes:{}", kubernetes.namespace());
+        Self { name, store: Store::Kubernetes(Box::new(kubernetes)), namespace: None }
     }
 
     /// Its name as a source.

@@ -35,6 +35,10 @@ pub(crate) enum Failed {
     TooLong(SourceStatus),
     /// The credentials are no longer accepted: they may have been renewed.
     Credentials(SourceStatus),
+    /// Who asks may not.
+    Forbidden(SourceStatus),
+    /// Kubernetes knows no such kind of object.
+    NoSuchResource(SourceStatus),
     Other(SourceStatus),
 }
 
@@ -134,15 +138,18 @@ impl Failures {
                     || "all namespaces".to_owned(),
                     |namespace| format!("the namespace {namespace}"),
                 );
-                Failed::Other(SourceStatus::refused(format!(
+                Failed::Forbidden(SourceStatus::refused(format!(
                     "Radixscope may not {verb} {name}{whose} in {place} (403).{text} Apply {COMPONENT}: its role allows get, list \
                      and watch."
                 )))
             }
-            404 if of == WORKERS => Failed::Other(SourceStatus::refused(format!(
+            404 if of == WORKERS => Failed::NoSuchResource(SourceStatus::refused(format!(
                 "Kubernetes has no resource {name} of {group}/{version} (404): Dynamo's CRDs are not installed, or are of another \
                  version. If Dynamo uses another discovery backend (DYN_DISCOVERY_BACKEND), name that with --discovery, as \
                  etcd://HOST:2379."
+            ))),
+            404 => Failed::NoSuchResource(SourceStatus::refused(format!(
+                "Kubernetes has no resource {name}{whose} in {version} (404)."
             ))),
             code => Failed::Other(SourceStatus::connecting(format!(
                 "Kubernetes' API at {api} answers {code}.{text}"
@@ -165,7 +172,23 @@ impl Failed {
             Self::Expired => {
                 SourceStatus::connecting("Kubernetes' API no longer keeps the version of the list.".to_owned())
             }
-            Self::TooLong(status) | Self::Credentials(status) | Self::Other(status) => status,
+            Self::TooLong(status)
+            | Self::Credentials(status)
+            | Self::Forbidden(status)
+            | Self::NoSuchResource(status)
+            | Self::Other(status) => status,
+        }
+    }
+
+    /// In words.
+    pub(crate) fn to_text(&self) -> String {
+        match self {
+            Self::Expired => "Kubernetes' API no longer keeps the version of the list.".to_owned(),
+            Self::TooLong(status)
+            | Self::Credentials(status)
+            | Self::Forbidden(status)
+            | Self::NoSuchResource(status)
+            | Self::Other(status) => status.detail.clone(),
         }
     }
 }

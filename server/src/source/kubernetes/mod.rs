@@ -3,7 +3,12 @@
 
 mod bounds;
 mod failure;
+pub(crate) mod follow;
+pub(crate) mod pods;
 mod reach;
+pub(crate) mod rights;
+pub(crate) mod survey;
+pub(crate) mod tunnel;
 
 pub(crate) use failure::{Failed, Failures};
 pub(crate) use reach::Reach;
@@ -30,3 +35,18 @@ pub(crate) const WORKERS: Resource =
 /// Which pods are ready.
 pub(crate) const SLICES: Resource =
     Resource { name: "endpointslices", group: "discovery.k8s.io", version: "v1" };
+/// The label of Dynamo's slices that its own processes ask for. Its source names another one too, which its client drops before
+/// it asks.
+pub(crate) const SELECTOR: &str = "nvidia.com/dynamo-discovery-enabled=true";
+/// Deployments of Dynamo's operator.
+pub(crate) const GRAPHS: Resource =
+    Resource { name: "dynamographdeployments", group: "nvidia.com", version: "v1alpha1" };
+/// Pools of engines behind an inference gateway.
+pub(crate) const POOLS: Resource =
+    Resource { name: "inferencepools", group: "inference.networking.k8s.io", version: "v1" };
+pub(crate) const PODS: Resource = Resource { name: "pods", group: "", version: "v1" };
+pub(crate) const SERVICES: Resource = Resource { name: "services", group: "", version: "v1" };
+/// Logs of pods.
+pub(crate) const POD_LOGS: Resource = PODS;
+/// Connections to pods.
+pub(crate) const PORT_FORWARD: Resource = PODS;

@@ -21,6 +21,9 @@ const FRONTEND_PORT: u16 = 8000;
 /// Port of the metrics of an EPP unless its container names one.
 const EPP_PORT: u16 = 9090;
 
+/// Labels of an object, or a selector of them.
+pub(crate) type Labels = BTreeMap<String, String>;
+
 /// What a pod is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Role {
@@ -76,21 +79,22 @@ pub(crate) struct PodInfo {
     /// Addresses that its containers are given, by the variable: `NATS_SERVER`, `ETCD_ENDPOINTS`, `DYN_DISCOVERY_BACKEND`.
     pub(crate) variables: BTreeMap<&'static str, String>,
     /// Labels, which selectors of services and pools name.
-    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) labels: Labels,
 }
 
 /// The variables of Dynamo that name where its parts meet.
 pub(crate) const VARIABLES: [&str; 3] = ["NATS_SERVER", "ETCD_ENDPOINTS", "DYN_DISCOVERY_BACKEND"];
 
 impl PodInfo {
-    /// `None`: it has nothing to do with Dynamo or an engine, or is over.
-    pub(crate) fn of(pod: Pod) -> Option<Self> {
+    /// `None`: it has nothing to do with Dynamo or an engine, or is over. `epps`: what the services of endpoint pickers select.
+    pub(crate) fn of(pod: Pod, epps: &[Labels]) -> Option<Self> {
         let labels = pod.metadata.labels.unwrap_or_default();
         let (spec, status) = (pod.spec?, pod.status.unwrap_or_default());
         if matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")) {
             return None;
         }
-        let role = role(&labels, &spec.containers)?;
+        let is_epp = epps.iter().any(|epp| is_selected(&labels, epp));
+        let role = if is_epp { Role::Epp } else { role(&labels, &spec.containers)? };
         let main = main_container(&spec.containers)?;
         let statuses = status.container_statuses.unwrap_or_default();
         let restarts =
@@ -116,24 +120,14 @@ impl PodInfo {
     pub(crate) fn shown(&self, with_namespace: bool) -> String {
         if with_namespace { format!("{}/{}", self.namespace, self.name) } else { self.name.clone() }
     }
-
-    /// Whether a selector of labels names it. An empty one names nothing.
-    pub(crate) fn is_selected(&self, by: &BTreeMap<String, String>) -> bool {
-        !by.is_empty() && by.iter().all(|(key, value)| self.labels.get(key) == Some(value))
-    }
-
-    /// It routes: the service of a pool's endpoint picker selects it.
-    pub(crate) fn set_epp(&mut self, pod: &Pod) {
-        self.role = Role::Epp;
-        let main = pod.spec.as_ref().and_then(|spec| main_container(&spec.containers));
-        if let Some(main) = main {
-            self.metrics_port = metrics_port(Role::Epp, main);
-            self.log_container = Some(main.name.clone());
-        }
-    }
 }
 
-fn role(labels: &BTreeMap<String, String>, containers: &[Container]) -> Option<Role> {
+/// Whether a selector of labels names something. An empty one names nothing.
+pub(crate) fn is_selected(labels: &Labels, by: &Labels) -> bool {
+    !by.is_empty() && by.iter().all(|(key, value)| labels.get(key) == Some(value))
+}
+
+fn role(labels: &Labels, containers: &[Container]) -> Option<Role> {
     let label = |name: &str| labels.get(name).map(String::as_str);
     match label(COMPONENT) {
         Some("frontend") => return Some(Role::Frontend),
@@ -194,7 +188,7 @@ mod tests {
         let pod = json!({"metadata": {"name": "p", "namespace": "ns", "uid": "u", "labels": labels},
             "spec": {"containers": containers}, "status": {"podIP": "10.0.0.7", "phase": "Running",
                 "containerStatuses": [{"name": "main", "ready": true, "restartCount": 2, "image": "", "imageID": ""}]}});
-        PodInfo::of(serde_json::from_value(pod).unwrap())
+        PodInfo::of(serde_json::from_value(pod).unwrap(), &[])
     }
 
     #[test]
@@ -236,12 +230,16 @@ mod tests {
 
     #[test]
     fn selectors_name_pods_by_all_of_their_labels() {
-        let pod = pod(json!({"app.kubernetes.io/name": "nats", "a": "b"}), json!([{"name": "c"}])).unwrap();
-        let selector = |of: &[(&str, &str)]| {
-            of.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect::<BTreeMap<_, _>>()
+        let labels = |of: &[(&str, &str)]| {
+            of.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect::<Labels>()
         };
-        assert!(pod.is_selected(&selector(&[("a", "b")])));
-        assert!(!pod.is_selected(&selector(&[("a", "b"), ("c", "d")])));
-        assert!(!pod.is_selected(&selector(&[])));
+        let pod = labels(&[("a", "b"), ("x", "y")]);
+        assert!(is_selected(&pod, &labels(&[("a", "b")])));
+        assert!(!is_selected(&pod, &labels(&[("a", "b"), ("c", "d")])));
+        assert!(!is_selected(&pod, &labels(&[])));
+        let epp = json!({"metadata": {"name": "p", "labels": {"inferencepool": "llama-epp"}},
+            "spec": {"containers": [{"name": "epp", "ports": [{"name": "metrics", "containerPort": 9091}]}]}});
+        let of = PodInfo::of(serde_json::from_value(epp).unwrap(), &[labels(&[("inferencepool", "llama-epp")])]);
+        assert_eq!(of.map(|pod| (pod.role, pod.metrics_port)), Some((Role::Epp, Some(9091))));
     }
 }

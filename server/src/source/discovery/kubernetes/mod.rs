@@ -22,16 +22,13 @@ use super::{FIRST_WAIT, Follower, Stop};
 use crate::config::{Discovery, InvalidOption, KubernetesAt};
 use crate::hub::HubEnded;
 use crate::source::SourceStatus;
-use crate::source::kubernetes::{Failed, Failures, PAGES, Reach, Resource, SLICES, WATCH_S, WORKERS};
+use crate::source::kubernetes::survey::Cluster;
+use crate::source::kubernetes::{Failed, Failures, PAGES, Reach, Resource, SELECTOR, SLICES, WATCH_S, WORKERS};
 use object::{Object, ResourceKind, WorkerResource};
 use registry::Registry;
 
 /// How long changes are gathered: a rollout changes a resource and a slice for every step of every pod.
 const GATHER: Duration = Duration::from_millis(50);
-/// The label of Dynamo's slices that its own processes ask for. Its source names another one too, which its client drops before
-/// it asks.
-const SELECTOR: &str = "nvidia.com/dynamo-discovery-enabled=true";
-
 /// A namespace of a cluster.
 pub(super) struct Kubernetes {
     reach: Reach,
@@ -52,6 +49,12 @@ impl Kubernetes {
     ) -> Result<Self, InvalidOption> {
         let (reach, of_kubernetes) = Reach::of_options(at, options)?;
         Ok(Self::at(reach, Some(of_kubernetes), namespace))
+    }
+
+    /// A cluster that is connected already.
+    pub(super) fn of_cluster(cluster: &Cluster) -> Self {
+        let this = Self::at(cluster.reach.clone(), cluster.namespace.clone(), None);
+        Self { client: Some(cluster.client.clone()), ..this }
     }
 
     fn at(reach: Reach, of_kubernetes: Option<String>, namespace: Option<String>) -> Self {
