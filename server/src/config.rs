@@ -39,7 +39,7 @@ pub use check::{Check, CheckMode, MinSeverity, Output};
 pub use discovery_at::{DiscoveryAt, EtcdServers};
 pub use host::AllowedHost;
 pub use invalid::InvalidOption;
-pub use kubernetes::InKubernetes;
+pub use kubernetes::{Deploy, InKubernetes};
 pub use kubernetes_at::KubernetesAt;
 pub use log_file::LogFile;
 pub use metrics_url::MetricsUrl;
@@ -107,6 +107,11 @@ pub enum Command {
     /// Uses the given addresses; else those in ETCD_ENDPOINTS, DYN_FILE_KV and NATS_SERVER, and services on this machine. Exit
     /// code 0: caches can be shown; 1: they cannot, and the missing settings are printed.
     Sources(Box<SourcesProbe>),
+    /// Print the manifests with which Radixscope runs in Kubernetes: role, binding, Deployment and Service; applies nothing
+    ///
+    /// radixscope deploy --kubernetes --image REGISTRY/radixscope:TAG | kubectl apply -f -
+    #[cfg(feature = "kubernetes")]
+    Deploy(Box<Deploy>),
     /// Print completions of commands and options for a shell
     ///
     /// For bash: radixscope completions bash > /etc/bash_completion.d/radixscope

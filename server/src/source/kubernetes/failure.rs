@@ -139,8 +139,8 @@ impl Failures {
                     |namespace| format!("the namespace {namespace}"),
                 );
                 Failed::Forbidden(SourceStatus::refused(format!(
-                    "Radixscope may not {verb} {name}{whose} in {place} (403).{text} Apply {COMPONENT}: its role allows get, list \
-                     and watch."
+                    "Radixscope may not {verb} {name}{whose} in {place} (403).{text} Grant it: radixscope sources --kubernetes \
+                     prints the command; in the cluster apply {COMPONENT}, whose role allows get, list and watch."
                 )))
             }
             404 if of == WORKERS => Failed::NoSuchResource(SourceStatus::refused(format!(

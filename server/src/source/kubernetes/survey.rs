@@ -17,7 +17,6 @@ use super::pods::{Labels, PodInfo, Role, is_selected};
 use super::rights::{Right, rights, user};
 use super::{Failed, Failures, GRAPHS, PAGES, PODS, POOLS, Reach, Resource, SELECTOR, SERVICES, SLICES, WORKERS};
 use crate::config::{InKubernetes, InvalidOption};
-use crate::source::SourceStatus;
 
 /// Most pages of a list: ten thousand objects.
 const MAX_PAGES: usize = 100;
@@ -88,6 +87,8 @@ pub(crate) struct Place {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Behind {
     pub(crate) namespace: String,
+    /// Of the service.
+    pub(crate) name: String,
     pub(crate) selector: Labels,
     pub(crate) port: u16,
 }
@@ -415,7 +416,7 @@ fn behind(url: &Url, of_pod: &str, services: &[Service]) -> Option<Behind> {
         Some(IntOrString::Int(target)) => u16::try_from(*target).unwrap_or(port),
         Some(IntOrString::String(_)) | None => port,
     };
-    Some(Behind { namespace: namespace.to_owned(), selector: spec.selector.clone()?, port })
+    Some(Behind { namespace: namespace.to_owned(), name: name.to_owned(), selector: spec.selector.clone()?, port })
 }
 
 fn row<T>(what: &'static str, listed: &Listed<T>, detail: impl FnOnce(&[T]) -> Option<String>) -> Row {
@@ -427,8 +428,8 @@ fn row<T>(what: &'static str, listed: &Listed<T>, detail: impl FnOnce(&[T]) -> O
         Err(Failed::NoSuchResource(_)) => {
             Row { what, outcome: Outcome::Missing, detail: "not installed".to_owned() }
         }
-        Err(Failed::Forbidden(SourceStatus { detail, .. })) => {
-            Row { what, outcome: Outcome::Refused, detail: detail.clone() }
+        Err(Failed::Forbidden(_)) => {
+            Row { what, outcome: Outcome::Refused, detail: "may not be listed, see the rights below".to_owned() }
         }
         Err(failed) => Row { what, outcome: Outcome::Unknown, detail: failed.to_text() },
     }

@@ -1,6 +1,7 @@
 //! Connections to pods from outside the cluster, through the API server's port-forward. What connects is this process; for clients
 //! that need an address there is a listener on this machine, as with kubectl port-forward.
 
+use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -32,6 +33,17 @@ pub(crate) enum Target {
     Pod { namespace: String, name: String, port: u16 },
     /// Any ready pod behind a service.
     Service(Behind),
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pod { namespace, name, port } => write!(f, "{namespace}/{name}:{port}"),
+            Self::Service(Behind { namespace, name, port, .. }) => {
+                write!(f, "a pod of the service {namespace}/{name}:{port}")
+            }
+        }
+    }
 }
 
 /// See the module.
@@ -73,8 +85,8 @@ impl Tunnels {
         };
         match tokio::time::timeout(OPEN_WITHIN, self.open(&to)).await {
             Ok(Ok(mut pod)) => drop(copy_bidirectional(&mut from, &mut pod).await),
-            Ok(Err(error)) => tracing::debug!(?to, %error, "port-forward failed"),
-            Err(_) => tracing::debug!(?to, "port-forward did not begin in time"),
+            Ok(Err(error)) => tracing::warn!(pod = %to, %error, "port-forward failed"),
+            Err(_) => tracing::warn!(pod = %to, "port-forward did not begin in time"),
         }
     }
 

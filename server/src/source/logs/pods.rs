@@ -27,12 +27,14 @@ use crate::source::kubernetes::pods::PodInfo;
 use crate::source::kubernetes::survey::Cluster;
 use crate::source::kubernetes::{Failed, POD_LOGS};
 use crate::source::lines::Lines;
-use crate::source::link::{REPORT_EVERY, doubled, seconds};
+use crate::source::link::{doubled, seconds};
 
 /// Most logs that are followed: each is a connection to the API server.
 const MAX_FOLLOWED: usize = 200;
 /// First and longest wait after a log ended or failed.
 const WAITS: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(10)];
+/// A log is quiet if nothing comes for so long.
+const QUIET: Duration = Duration::from_secs(1);
 /// A log that is silent for so long is asked for again from its last line: a kubelet may stop sending after a rotation.
 const SILENT: Duration = Duration::from_secs(60);
 /// Longest time at the front of a line: `2026-11-26T18:05:58.123456789+00:00 `.
@@ -247,9 +249,9 @@ async fn read(
     let mut lines = Lines::new(MAX_LOG_LINE_BYTES + MAX_TIME_BYTES);
     let mut silent_for = Duration::ZERO;
     loop {
-        let taken = match tokio::time::timeout(REPORT_EVERY, stream.fill_buf()).await {
+        let taken = match tokio::time::timeout(QUIET, stream.fill_buf()).await {
             Err(_) => {
-                silent_for += REPORT_EVERY;
+                silent_for += QUIET;
                 if silent_for >= SILENT {
                     break End::Silent;
                 }
@@ -270,9 +272,15 @@ async fn read(
                 return End::Hub(ended);
             }
         }
-        if let Some(shown) = shown
-            && let Err(ended) = log.is_current(shown).await
-        {
+        let reported = match shown {
+            // Once nothing more comes, at once: a log that is rarely written would show its counts late.
+            Some(shown) if silent_for == QUIET => {
+                log.status.say(LinkState::Live, format!("Following {shown}: {}.", log.counts())).await
+            }
+            Some(shown) => log.is_current(shown).await,
+            None => Ok(()),
+        };
+        if let Err(ended) = reported {
             return End::Hub(ended);
         }
     }
