@@ -431,7 +431,7 @@ fn watching(api: Arc<Api>, path: &'static str, from: u64, (lasts, cuts): (Durati
                 tokio::select! {
                     _ = changed.changed() => {}
                     () = tokio::time::sleep_until(ends) => {
-                        let bookmark = json!({"metadata": {"resourceVersion": now.to_string()}});
+                        let bookmark = json!({"kind": "Some", "apiVersion": "v1", "metadata": {"resourceVersion": now.to_string()}});
                         return Some((Ok(line("BOOKMARK", &bookmark.to_string())), (api, changed, now, true)));
                     }
                 }

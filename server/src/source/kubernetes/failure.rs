@@ -129,6 +129,8 @@ impl Failures {
         let whose = if group.is_empty() { String::new() } else { format!(" of {group}") };
         match status.code {
             410 => Failed::Expired,
+            // What is no response of it has no code.
+            0 => Failed::Other(self.strange("it says neither what changed nor why not")),
             401 => Failed::Credentials(SourceStatus::refused(format!(
                 "Kubernetes' API at {api} does not accept the token (401).{text} Apply {COMPONENT}, which mounts one; outside a \
                  cluster use --kubernetes, kubectl proxy or --discovery-token-file."

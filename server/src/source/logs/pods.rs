@@ -217,7 +217,8 @@ impl Container {
             follow,
             previous,
             timestamps: true,
-            since_time: read_to.at,
+            // The client rounds to the nearest second, which may be after the last line.
+            since_time: read_to.at.and_then(|at| Timestamp::from_second(at.as_second()).ok()),
             ..LogParams::default()
         }
     }
