@@ -63,10 +63,15 @@ impl ApiServer {
             etcd.args([option, &url(port)]);
         }
         let etcd = Process::start("etcd", &mut etcd);
-        let key = rcgen::KeyPair::generate().expect("a key").serialize_pem();
-        fs::write(folder.path().join("accounts.key"), key).expect("a writable folder");
-        fs::write(folder.path().join("tokens.csv"), format!("{ADMIN},admin,1,\"system:masters\"\nada-token,ada,2\n"))
-            .expect("a writable folder");
+        let key = rcgen::KeyPair::generate().expect("a key");
+        for (name, pem) in [("accounts.key", key.serialize_pem()), ("accounts.pub", key.public_key_pem())] {
+            fs::write(folder.path().join(name), pem).expect("a writable folder");
+        }
+        fs::write(
+            folder.path().join("tokens.csv"),
+            format!("{ADMIN},admin,1,\"system:masters\"\nada-token,ada,2\n"),
+        )
+        .expect("a writable folder");
         let mut this = Self { etcd, server: None, ports, folder };
         this.start_again().await;
         for custom in CUSTOM {
@@ -90,7 +95,7 @@ impl ApiServer {
         server.arg("--tls-cert-file").arg(file("server.pem"));
         server.arg("--tls-private-key-file").arg(file("server.key"));
         server.arg("--cert-dir").arg(file("certificates"));
-        server.arg("--service-account-key-file").arg(file("accounts.key"));
+        server.arg("--service-account-key-file").arg(file("accounts.pub"));
         server.arg("--service-account-signing-key-file").arg(file("accounts.key"));
         server.args(["--service-account-issuer", "https://kubernetes.default.svc"]);
         server.arg("--token-auth-file").arg(file("tokens.csv"));
@@ -136,7 +141,8 @@ impl ApiServer {
     }
 
     async fn install(&self, (group, version, plural, kind): (&str, &str, &str, &str)) {
-        let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+        let schema =
+            json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
         let definition = json!({"metadata": {"name": format!("{plural}.{group}"),
                 // Names of Kubernetes' own groups need an approval.
                 "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"}},
@@ -188,12 +194,14 @@ impl ApiServer {
             .map_err(|error| error.to_string())?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let stream = TcpStream::connect(("127.0.0.1", self.ports[0])).await.map_err(|error| error.to_string())?;
+        let stream =
+            TcpStream::connect(("127.0.0.1", self.ports[0])).await.map_err(|error| error.to_string())?;
         let name = ServerName::try_from("localhost").expect("a name");
         let tls = TlsConnector::from(Arc::new(config));
         let stream = tls.connect(name, stream).await.map_err(|error| error.to_string())?;
-        let (mut client, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+        let (mut client, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| error.to_string())?;
         tokio::spawn(connection);
         let request = Request::builder()
             .method(method)
@@ -211,6 +219,7 @@ impl ApiServer {
 }
 
 fn assets() -> PathBuf {
-    let folder = std::env::var_os("KUBEBUILDER_ASSETS").expect("KUBEBUILDER_ASSETS: cargo xtask test kubernetes");
+    let folder =
+        std::env::var_os("KUBEBUILDER_ASSETS").expect("KUBEBUILDER_ASSETS: cargo xtask test kubernetes");
     PathBuf::from(folder)
 }

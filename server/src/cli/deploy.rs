@@ -133,15 +133,13 @@ spec:
 /// The rules of a role, each with its reason.
 fn rules<'u>(uses: impl Iterator<Item = &'u Use>) -> String {
     let mut rules = "rules:\n".to_owned();
-    for Use { resource, subresource, verbs, purpose, .. } in uses {
+    for Use { resource, verbs, purpose, .. } in uses {
         let group = if resource.group.is_empty() { "\"\"" } else { resource.group };
-        let subresource =
-            if subresource.is_empty() { String::new() } else { format!("/{subresource}") };
         let (name, verbs) = (resource.name, verbs.join(", "));
         // Writing to a text cannot fail.
         let _ = write!(
             rules,
-            "  # {purpose}\n  - apiGroups: [{group}]\n    resources: [{name}{subresource}]\n    verbs: [{verbs}]\n"
+            "  # {purpose}\n  - apiGroups: [{group}]\n    resources: [{name}]\n    verbs: [{verbs}]\n"
         );
     }
     rules

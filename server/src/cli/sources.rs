@@ -16,7 +16,10 @@ use crate::source::{discovery, logs, nats, prometheus, traces, trees, zmq};
 /// Whether no source is given.
 pub(super) fn is_nothing(from: &Sources) -> bool {
     let Sources { kubernetes, nats, discovery, zmq, logs, traces, prometheus, .. } = from;
-    let has_plane = kubernetes.kubernetes || !nats.nats.is_empty() || discovery.discovery.is_some() || !zmq.zmq_broker.is_empty();
+    let has_plane = kubernetes.kubernetes
+        || !nats.nats.is_empty()
+        || discovery.discovery.is_some()
+        || !zmq.zmq_broker.is_empty();
     !has_plane && logs.logs.is_empty() && traces.request_trace.is_empty() && prometheus.prometheus.is_empty()
 }
 
@@ -33,8 +36,17 @@ pub(super) fn feeds(from: Sources, found: Option<InKubernetes>) -> Result<Feeds,
         Some(found) => found.gate(gate),
         None => gate,
     });
-    let Sources { nats: listen_to, discovery, zmq, logs, traces, prometheus: scraped, trees: asked, policy, .. } =
-        from.clone();
+    let Sources {
+        nats: listen_to,
+        discovery,
+        zmq,
+        logs,
+        traces,
+        prometheus: scraped,
+        trees: asked,
+        policy,
+        ..
+    } = from.clone();
     let settings = policy_file::settings(policy.policy.as_deref())?;
     let namespace = listen_to.namespace.clone();
     let conflict = LogFile::conflict(&logs.logs).or_else(|| MetricsUrl::conflict(&scraped.prometheus));
@@ -113,7 +125,15 @@ mod tests {
     fn nothing_to_listen_to_is_an_error_that_names_the_options() {
         let Err(Failure::Usage(error)) = feeds_of(&[]) else { panic!("an error of usage") };
         let text = error.to_string();
-        for option in ["--kubernetes", "--discovery", "--nats", "--zmq-broker", "--prometheus", "--logs", "--request-trace"] {
+        for option in [
+            "--kubernetes",
+            "--discovery",
+            "--nats",
+            "--zmq-broker",
+            "--prometheus",
+            "--logs",
+            "--request-trace",
+        ] {
             assert!(text.contains(option), "{text}");
         }
         assert!(feeds_of(&["--prometheus", "http://a:8000/metrics"]).is_ok());

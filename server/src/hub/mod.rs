@@ -6,7 +6,10 @@ mod commands;
 mod history;
 mod inbox;
 mod log;
-#[cfg_attr(not(feature = "kubernetes"), allow(dead_code, reason = "only Kubernetes has sources of several parts"))]
+#[cfg_attr(
+    not(feature = "kubernetes"),
+    allow(dead_code, reason = "only Kubernetes has sources of several parts")
+)]
 mod parts;
 mod refused;
 mod replay;

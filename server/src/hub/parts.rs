@@ -151,7 +151,10 @@ mod tests {
         let mut states = states(&many);
         states.beyond = 3;
         let (_, detail) = states.combined("pods");
-        assert!(detail.len() < 400 && detail.ends_with("… 3 more are not read: there are too many."), "{detail}");
+        assert!(
+            detail.len() < 400 && detail.ends_with("… 3 more are not read: there are too many."),
+            "{detail}"
+        );
         states.whole = Some((LinkState::Refused, "May not list pods.".to_owned()));
         assert_eq!(states.combined("pods").0, LinkState::Refused);
     }

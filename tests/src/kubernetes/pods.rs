@@ -198,7 +198,8 @@ pub(super) async fn log(
                     return Some((Err(std::io::Error::other("cut")), (api, changed, sent)));
                 }
                 if !new.is_empty() {
-                    let text: String = new.iter().map(|Line { at, text, .. }| format!("{} {text}\n", time(*at))).collect();
+                    let text: String =
+                        new.iter().map(|Line { at, text, .. }| format!("{} {text}\n", time(*at))).collect();
                     return Some((Ok(text), (api, changed, sent + new.len())));
                 }
                 if is_over || changed.changed().await.is_err() {

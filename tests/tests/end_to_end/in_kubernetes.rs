@@ -47,7 +47,10 @@ async fn serve(api: &Kubernetes) -> Radixscope {
 /// The source of this name in the state.
 fn source<'v>(cluster: &'v Value, name: &str) -> &'v Value {
     let sources = cluster["sources"].as_array().expect("a list");
-    sources.iter().find(|source| source["name"].as_str().is_some_and(|of| of.starts_with(name))).unwrap_or(&Value::Null)
+    sources
+        .iter()
+        .find(|source| source["name"].as_str().is_some_and(|of| of.starts_with(name)))
+        .unwrap_or(&Value::Null)
 }
 
 async fn until(server: &Radixscope, name: &str, state: &str, detail: &str) {
@@ -65,7 +68,8 @@ async fn until(server: &Radixscope, name: &str, state: &str, detail: &str) {
 async fn metrics() -> (SocketAddr, Arc<AtomicU64>) {
     let asked = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&asked);
-    let text = "# TYPE dynamo_frontend_inflight_requests gauge\ndynamo_frontend_inflight_requests{model=\"m\"} 1\n";
+    let text =
+        "# TYPE dynamo_frontend_inflight_requests gauge\ndynamo_frontend_inflight_requests{model=\"m\"} 1\n";
     let router = Router::new().route(
         "/metrics",
         get(move || {
@@ -103,9 +107,8 @@ async fn everything_is_found_and_reached_from_outside() {
     api.remove_pod("agg-frontend-1");
     until(&server, "metrics/kubernetes", "live", "1 of 1 pods").await;
     // Questions about rights are kept by nobody.
-    let is_write = |request: &String| {
-        !request.starts_with("GET ") && request != "POST selfsubjectaccessreviews"
-    };
+    let is_write =
+        |request: &String| !request.starts_with("GET ") && request != "POST selfsubjectaccessreviews";
     let writes: Vec<String> = api.requests().into_iter().filter(is_write).collect();
     assert!(writes.is_empty(), "{writes:?}");
 }
@@ -166,7 +169,9 @@ async fn what_is_found_missing_and_refused_is_a_table() {
         &format!("Rights of {USER}"),
         "yes      list, watch pods",
         "no       get pods/log",
-        &format!("kubectl -n {NAMESPACE} create rolebinding radixscope-pods-log --role=radixscope-pods-log --user={USER}"),
+        &format!(
+            "kubectl -n {NAMESPACE} create rolebinding radixscope-pods-log --role=radixscope-pods-log --user={USER}"
+        ),
         "no       list services",
         &format!("radixscope serve --kubernetes --namespace {NAMESPACE}"),
     ] {

@@ -29,7 +29,8 @@ fn pod(worker: Registered) -> String {
 async fn register(api: &ApiServer, worker: Registered) {
     let mut data = json!({"endpoints": {}, "model_cards": {}, "event_channels": {}, "event_sources": {}});
     for (key, value) in worker.entries() {
-        let (kind, path) = key.strip_prefix("v1/").and_then(|rest| rest.split_once('/')).expect("a key of Dynamo's");
+        let (kind, path) =
+            key.strip_prefix("v1/").and_then(|rest| rest.split_once('/')).expect("a key of Dynamo's");
         let map = match kind {
             "instances" => "endpoints",
             "mdc" => "model_cards",
@@ -99,7 +100,9 @@ async fn each_right_that_is_taken_away_is_named_and_no_other() {
         let rights = report["kubernetes"]["rights"].as_array().expect("rights").iter();
         let refused = rights.flat_map(|right| {
             let verbs = right["refused"].as_array().expect("it is known");
-            verbs.iter().map(|verb| format!("{} {}", verb.as_str().expect("a verb"), right["resource"].as_str().expect("a name")))
+            verbs.iter().map(|verb| {
+                format!("{} {}", verb.as_str().expect("a verb"), right["resource"].as_str().expect("a name"))
+            })
         });
         refused.collect()
     };
@@ -117,8 +120,10 @@ async fn each_right_that_is_taken_away_is_named_and_no_other() {
                 less["rules"].as_array_mut().expect("rules").remove(at);
             }
             api.put(&format!("{ROLES}/radixscope"), less).await;
-            let (group, resource) = (rule["apiGroups"][0].as_str(), rule["resources"][0].as_str().expect("a name"));
-            let group = group.filter(|group| !group.is_empty()).map_or(String::new(), |group| format!(".{group}"));
+            let (group, resource) =
+                (rule["apiGroups"][0].as_str(), rule["resources"][0].as_str().expect("a name"));
+            let group =
+                group.filter(|group| !group.is_empty()).map_or(String::new(), |group| format!(".{group}"));
             let expected = format!("{} {resource}{group}", verb.as_str().expect("a verb"));
             // Roles are known to the server a moment later.
             let report = wait::until(&format!("{expected} is refused"), async || {
@@ -148,7 +153,9 @@ async fn a_server_that_is_killed_and_comes_back_lets_nobody_go() {
     register(&api, WORKER).await;
     grant(&api).await;
     let config = api.kubeconfig();
-    let server = Radixscope::start_with_variables(&["serve", "--kubernetes"], &[("KUBECONFIG", config.as_os_str())]).await;
+    let server =
+        Radixscope::start_with_variables(&["serve", "--kubernetes"], &[("KUBECONFIG", config.as_os_str())])
+            .await;
     until_workers(&server, &[(WORKER, None)]).await;
     for n in 0..2 {
         api.stop();
@@ -188,7 +195,8 @@ async fn the_token_of_a_service_account_is_renewed() {
         api.post(&accounts, json!({"metadata": {"name": "radixscope"}})).await;
         let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
         let token = api.post(&format!("{accounts}/radixscope/token"), request).await;
-        std::fs::write(&token_file, token["status"]["token"].as_str().expect("a token")).expect("a writable folder");
+        std::fs::write(&token_file, token["status"]["token"].as_str().expect("a token"))
+            .expect("a writable folder");
     };
     renew().await;
     let binding = json!({"metadata": {"name": "of-account"},
@@ -198,7 +206,17 @@ async fn the_token_of_a_service_account_is_renewed() {
     let at = format!("kubernetes:{NAMESPACE}@{}", api.url());
     let (token, ca) = (token_file.to_str().expect("a path").to_owned(), api.ca());
     let ca = ca.to_str().expect("a path").to_owned();
-    let args = ["serve", "--discovery", &at, "--discovery-token-file", &token, "--discovery-tls-ca", &ca, "--tree-dumps", "off"];
+    let args = [
+        "serve",
+        "--discovery",
+        &at,
+        "--discovery-token-file",
+        &token,
+        "--discovery-tls-ca",
+        &ca,
+        "--tree-dumps",
+        "off",
+    ];
     let server = Radixscope::start(args).await;
     until_workers(&server, &[(WORKER, None)]).await;
     api.delete(&format!("{accounts}/radixscope")).await;

@@ -30,8 +30,7 @@ pub struct WorkerMetadata<'a> {
 /// # Errors
 /// The first thing that was not understood; also a resource without data, which Dynamo writes for a moment.
 pub fn worker_metadata(spec: &str) -> Result<WorkerMetadata<'_>, DecodeError> {
-    let spec: Option<Spec<'_>> =
-        typed::decode(Topic::Discovery.as_str(), spec.as_bytes(), Format::Json)?;
+    let spec: Option<Spec<'_>> = typed::decode(Topic::Discovery.as_str(), spec.as_bytes(), Format::Json)?;
     let Some(data) = spec.and_then(|spec| spec.data) else {
         return Err(DecodeError::new(Reason::MissingField, "discovery: spec.data is missing"));
     };

@@ -16,13 +16,13 @@ use tokio::sync::watch;
 
 use radixscope_insight::check::{Checks, Targets};
 
-use super::server::{Feeds, listen};
 use super::in_kubernetes::InKubernetes;
+use super::server::{Feeds, listen};
 use super::{Failure, in_kubernetes, sources};
 use crate::config::{Sources, SourcesProbe, TreeDumps};
 use crate::shutdown::{Shutdown, over};
-use crate::source::gate::Gate;
 use crate::source::discovery::DiscoverySource;
+use crate::source::gate::Gate;
 use crate::source::prometheus;
 use registered::Registered;
 use report::ProbeReport;
@@ -60,15 +60,18 @@ pub(super) async fn run(options: SourcesProbe, mut stopped: Shutdown) -> Result<
     let checks = Checks::new(Targets { ttft_ms: 0.0, tpot_ms: 0.0 });
     let listening = listen(&limits, checks, feeds, None, &ended)?;
     let look = async {
-        let (registered, ()) = tokio::join!(registered(&from, of_cluster, &gate), tokio::time::sleep(LISTEN_FOR));
+        let (registered, ()) =
+            tokio::join!(registered(&from, of_cluster, &gate), tokio::time::sleep(LISTEN_FOR));
         registered
     };
     let registered = tokio::select! {
         () = over(&mut stopped) => return Err(Failure::Failed(anyhow!("stopped before the probe was done"))),
         registered = look => registered?,
     };
-    let report =
-        listening.hub.read(move |view| ProbeReport::of((&from, table), endpoints, &registered, view.cluster)).await;
+    let report = listening
+        .hub
+        .read(move |view| ProbeReport::of((&from, table), endpoints, &registered, view.cluster))
+        .await;
     let report = report.map_err(|error| Failure::Failed(error.into()))?;
     end.send_replace(true);
     listening.end().await;

@@ -65,7 +65,10 @@ impl DiscoverySource {
             }
             #[cfg(not(feature = "kubernetes"))]
             DiscoveryAt::Kubernetes(at) => {
-                return Err(InvalidOption::new(format!("--discovery {at}"), "this binary was built without Kubernetes"));
+                return Err(InvalidOption::new(
+                    format!("--discovery {at}"),
+                    "this binary was built without Kubernetes",
+                ));
             }
             #[cfg(feature = "kubernetes")]
             DiscoveryAt::Kubernetes(at) => {
@@ -128,7 +131,7 @@ impl DiscoverySource {
                 Store::Etcd(etcd) => etcd.follow(&mut follower).await?,
                 Store::Files(files) => files.follow(&mut follower).await?,
                 #[cfg(feature = "kubernetes")]
-            Store::Kubernetes(kubernetes) => kubernetes.follow(&mut follower).await?,
+                Store::Kubernetes(kubernetes) => kubernetes.follow(&mut follower).await?,
             };
             if follower.is_live() {
                 failures = 0;

@@ -65,9 +65,10 @@ impl Failures {
                      it.",
                     WITHIN.as_secs()
                 ))),
-                Exceeded::Long | Exceeded::Late => {
-                    Failed::TooLong(SourceStatus::refused(format!("The list was cut after {}.", cut_after(*exceeded))))
-                }
+                Exceeded::Long | Exceeded::Late => Failed::TooLong(SourceStatus::refused(format!(
+                    "The list was cut after {}.",
+                    cut_after(*exceeded)
+                ))),
                 Exceeded::LongLine => Failed::Other(SourceStatus::refused(format!(
                     "{api} sends a line of more than 4 MiB; is it Kubernetes' API?"
                 ))),
@@ -171,9 +172,9 @@ impl Failed {
     /// How it is shown.
     pub(crate) fn status(self) -> SourceStatus {
         match self {
-            Self::Expired => {
-                SourceStatus::connecting("Kubernetes' API no longer keeps the version of the list.".to_owned())
-            }
+            Self::Expired => SourceStatus::connecting(
+                "Kubernetes' API no longer keeps the version of the list.".to_owned(),
+            ),
             Self::TooLong(status)
             | Self::Credentials(status)
             | Self::Forbidden(status)

@@ -22,7 +22,7 @@ pub(crate) const PAGES: [u32; 3] = [100, 10, 1];
 /// A kind of object that is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Resource {
-    /// As in addresses, in the plural.
+    /// As in addresses, in the plural; a part of it behind a slash.
     pub(crate) name: &'static str,
     /// "" is the core group.
     pub(crate) group: &'static str,
@@ -47,6 +47,6 @@ pub(crate) const POOLS: Resource =
 pub(crate) const PODS: Resource = Resource { name: "pods", group: "", version: "v1" };
 pub(crate) const SERVICES: Resource = Resource { name: "services", group: "", version: "v1" };
 /// Logs of pods.
-pub(crate) const POD_LOGS: Resource = PODS;
+pub(crate) const POD_LOGS: Resource = Resource { name: "pods/log", ..PODS };
 /// Connections to pods.
-pub(crate) const PORT_FORWARD: Resource = PODS;
+pub(crate) const PORT_FORWARD: Resource = Resource { name: "pods/portforward", ..PODS };

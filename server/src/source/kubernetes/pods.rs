@@ -199,8 +199,14 @@ mod tests {
                 "env": [{"name": "NATS_SERVER", "value": "nats://n:4222"}, {"name": "OTHER", "value": "x"}]}]),
         )
         .unwrap();
-        assert_eq!((frontend.role, frontend.metrics_port, frontend.restarts), (Role::Frontend, Some(8001), 2));
-        assert_eq!((frontend.log_container.as_deref(), frontend.graph.as_deref()), (Some("main"), Some("agg")));
+        assert_eq!(
+            (frontend.role, frontend.metrics_port, frontend.restarts),
+            (Role::Frontend, Some(8001), 2)
+        );
+        assert_eq!(
+            (frontend.log_container.as_deref(), frontend.graph.as_deref()),
+            (Some("main"), Some("agg"))
+        );
         assert_eq!(frontend.variables, BTreeMap::from([("NATS_SERVER", "nats://n:4222".to_owned())]));
         let of = |kind: &str, ports: Value| {
             let labels = json!({"nvidia.com/dynamo-graph-deployment-name": "agg", "nvidia.com/dynamo-component-type": kind});
@@ -239,7 +245,8 @@ mod tests {
         assert!(!is_selected(&pod, &labels(&[])));
         let epp = json!({"metadata": {"name": "p", "labels": {"inferencepool": "llama-epp"}},
             "spec": {"containers": [{"name": "epp", "ports": [{"name": "metrics", "containerPort": 9091}]}]}});
-        let of = PodInfo::of(serde_json::from_value(epp).unwrap(), &[labels(&[("inferencepool", "llama-epp")])]);
+        let of =
+            PodInfo::of(serde_json::from_value(epp).unwrap(), &[labels(&[("inferencepool", "llama-epp")])]);
         assert_eq!(of.map(|pod| (pod.role, pod.metrics_port)), Some((Role::Epp, Some(9091))));
     }
 }

@@ -38,7 +38,10 @@ enum By {
 
 impl Reach {
     /// As `--discovery kubernetes` says, and the namespace.
-    pub(crate) fn of_options(at: &KubernetesAt, options: &Discovery) -> Result<(Self, String), InvalidOption> {
+    pub(crate) fn of_options(
+        at: &KubernetesAt,
+        options: &Discovery,
+    ) -> Result<(Self, String), InvalidOption> {
         let bad = |why: String| InvalidOption::new(format!("--discovery {at}"), why);
         let namespace_file = Path::new(ACCOUNT).join("namespace");
         let namespace = match &at.namespace {

@@ -15,8 +15,6 @@ use super::{GRAPHS, POD_LOGS, PODS, POOLS, PORT_FORWARD, Resource, SERVICES, SLI
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Use {
     pub(crate) resource: Resource,
-    /// Behind a slash; "": the resource itself.
-    pub(crate) subresource: &'static str,
     pub(crate) verbs: &'static [&'static str],
     pub(crate) purpose: &'static str,
     /// Only from outside the cluster.
@@ -27,56 +25,33 @@ pub(crate) struct Use {
 pub(crate) const USES: [Use; 8] = [
     Use {
         resource: WORKERS,
-        subresource: "",
         verbs: &["list", "watch"],
         purpose: "what workers registered",
         is_outside: false,
     },
-    Use {
-        resource: SLICES,
-        subresource: "",
-        verbs: &["list", "watch"],
-        purpose: "which pods are ready",
-        is_outside: false,
-    },
+    Use { resource: SLICES, verbs: &["list", "watch"], purpose: "which pods are ready", is_outside: false },
     Use {
         resource: PODS,
-        subresource: "",
         verbs: &["list", "watch"],
         purpose: "frontends, endpoint pickers and workers, and where their metrics are",
         is_outside: false,
     },
     Use {
         resource: POD_LOGS,
-        subresource: "log",
         verbs: &["get"],
         purpose: "decisions in the logs of frontends and endpoint pickers",
         is_outside: false,
     },
-    Use {
-        resource: SERVICES,
-        subresource: "",
-        verbs: &["list"],
-        purpose: "where NATS and etcd are",
-        is_outside: false,
-    },
-    Use {
-        resource: GRAPHS,
-        subresource: "",
-        verbs: &["list"],
-        purpose: "names of deployments",
-        is_outside: false,
-    },
+    Use { resource: SERVICES, verbs: &["list"], purpose: "where NATS and etcd are", is_outside: false },
+    Use { resource: GRAPHS, verbs: &["list"], purpose: "names of deployments", is_outside: false },
     Use {
         resource: POOLS,
-        subresource: "",
         verbs: &["list"],
         purpose: "endpoint pickers of inference pools",
         is_outside: false,
     },
     Use {
         resource: PORT_FORWARD,
-        subresource: "portforward",
         // A WebSocket is a GET; from 1.35 on it needs the verb of the older protocol too.
         verbs: &["get", "create"],
         purpose: "connections to pods from outside the cluster",
@@ -100,11 +75,9 @@ pub(crate) struct Right {
 impl Use {
     /// As `kubectl` names it.
     pub(crate) fn name(&self) -> String {
+        // Only pods, which have no group, have parts.
         let Resource { name, group, .. } = self.resource;
-        let group = if group.is_empty() { String::new() } else { format!(".{group}") };
-        let subresource =
-            if self.subresource.is_empty() { String::new() } else { format!("/{}", self.subresource) };
-        format!("{name}{group}{subresource}")
+        if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
     }
 }
 
@@ -139,14 +112,15 @@ async fn right(client: &Client, namespace: Option<&str>, user: Option<&str>, of:
 /// `None`: there is no answer.
 async fn may(client: &Client, namespace: Option<&str>, verb: &str, of: &Use) -> Option<bool> {
     let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let (resource, subresource) = of.resource.name.split_once('/').unwrap_or((of.resource.name, ""));
     let review = SelfSubjectAccessReview {
         spec: SelfSubjectAccessReviewSpec {
             resource_attributes: Some(ResourceAttributes {
                 namespace: namespace.map(str::to_owned),
                 verb: text(verb),
                 group: text(of.resource.group),
-                resource: text(of.resource.name),
-                subresource: text(of.subresource),
+                resource: text(resource),
+                subresource: text(subresource),
                 ..ResourceAttributes::default()
             }),
             ..SelfSubjectAccessReviewSpec::default()
@@ -160,10 +134,7 @@ async fn may(client: &Client, namespace: Option<&str>, verb: &str, of: &Use) -> 
 
 /// The command that grants a right to the user in a namespace, or in all.
 fn grant(of: &Use, namespace: Option<&str>, user: Option<&str>) -> String {
-    let name = match of.subresource {
-        "" => format!("radixscope-{}", of.resource.name),
-        subresource => format!("radixscope-{}-{subresource}", of.resource.name),
-    };
+    let name = format!("radixscope-{}", of.resource.name.replace('/', "-"));
     let subject = match user.map(|user| (user, user.strip_prefix("system:serviceaccount:"))) {
         Some((_, Some(account))) => format!("--serviceaccount={account}"),
         Some((user, None)) => format!("--user={user}"),
@@ -186,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_right_is_granted_by_one_command() {
-        let log = USES.iter().find(|of| of.subresource == "log").unwrap();
+        let log = USES.iter().find(|of| of.resource == POD_LOGS).unwrap();
         assert_eq!(
             grant(log, Some("dynamo"), Some("system:serviceaccount:dynamo:radixscope")),
             "kubectl -n dynamo create role radixscope-pods-log --verb=get --resource=pods/log && \
@@ -206,7 +177,7 @@ mod tests {
     fn nothing_but_reading_and_connecting_is_asked_for_and_no_secret() {
         for of in USES {
             assert!(!of.resource.name.contains("secret"));
-            let is_connection = of.subresource == "portforward";
+            let is_connection = of.resource == PORT_FORWARD;
             assert!(of.verbs.iter().all(|verb| {
                 matches!(*verb, "get" | "list" | "watch") || (is_connection && *verb == "create")
             }));

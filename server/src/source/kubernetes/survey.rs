@@ -15,7 +15,9 @@ use url::Url;
 
 use super::pods::{Labels, PodInfo, Role, is_selected};
 use super::rights::{Right, rights, user};
-use super::{Failed, Failures, GRAPHS, PAGES, PODS, POOLS, Reach, Resource, SELECTOR, SERVICES, SLICES, WORKERS};
+use super::{
+    Failed, Failures, GRAPHS, PAGES, PODS, POOLS, Reach, Resource, SELECTOR, SERVICES, SLICES, WORKERS,
+};
 use crate::config::{InKubernetes, InvalidOption};
 
 /// Most pages of a list: ten thousand objects.
@@ -288,7 +290,8 @@ async fn list<T: Clone + Debug + DeserializeOwned>(
         let mut token = None::<String>;
         let listed = async {
             for _ in 0..MAX_PAGES {
-                let params = ListParams { limit: Some(limit), continue_token: token.take(), ..ListParams::default() };
+                let params =
+                    ListParams { limit: Some(limit), continue_token: token.take(), ..ListParams::default() };
                 let list = page(params).await?;
                 all.extend(list.items);
                 token = list.metadata.continue_.filter(|token| !token.is_empty());
@@ -327,12 +330,7 @@ async fn metadata(
     .await
 }
 
-async fn dynamic(
-    cluster: &Cluster,
-    of: Resource,
-    kind: &str,
-    failures: &Failures,
-) -> Listed<DynamicObject> {
+async fn dynamic(cluster: &Cluster, of: Resource, kind: &str, failures: &Failures) -> Listed<DynamicObject> {
     let (api, _) = cluster.dynamic(of, kind);
     list(
         |params: ListParams| {
@@ -375,7 +373,8 @@ fn place(
         let first = address.split(',').next().unwrap_or_default();
         let text = if first.contains("://") { first.to_owned() } else { format!("{scheme}://{first}") };
         let mut url = Url::parse(&text).ok()?;
-        if url.port_or_known_default().is_none() || (url.port().is_none() && url.scheme().starts_with("http")) {
+        if url.port_or_known_default().is_none() || (url.port().is_none() && url.scheme().starts_with("http"))
+        {
             url.set_port(Some(usual_port)).ok()?;
         }
         let behind = behind(&url, &pod.namespace, services);
@@ -392,7 +391,8 @@ fn place(
                 // One without an address of its own leads to pods that are not ready, too.
                 (is_its && has_port).then_some(())?;
                 let name = service.metadata.name.as_deref()?;
-                let url = Url::parse(&format!("{scheme}://{name}.{}.svc:{usual_port}", pod.namespace)).ok()?;
+                let url =
+                    Url::parse(&format!("{scheme}://{name}.{}.svc:{usual_port}", pod.namespace)).ok()?;
                 let behind = behind(&url, &pod.namespace, services);
                 Some(Place { url, behind, why: format!("service {name}") })
             })
@@ -416,7 +416,12 @@ fn behind(url: &Url, of_pod: &str, services: &[Service]) -> Option<Behind> {
         Some(IntOrString::Int(target)) => u16::try_from(*target).unwrap_or(port),
         Some(IntOrString::String(_)) | None => port,
     };
-    Some(Behind { namespace: namespace.to_owned(), name: name.to_owned(), selector: spec.selector.clone()?, port })
+    Some(Behind {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        selector: spec.selector.clone()?,
+        port,
+    })
 }
 
 fn row<T>(what: &'static str, listed: &Listed<T>, detail: impl FnOnce(&[T]) -> Option<String>) -> Row {
@@ -428,9 +433,11 @@ fn row<T>(what: &'static str, listed: &Listed<T>, detail: impl FnOnce(&[T]) -> O
         Err(Failed::NoSuchResource(_)) => {
             Row { what, outcome: Outcome::Missing, detail: "not installed".to_owned() }
         }
-        Err(Failed::Forbidden(_)) => {
-            Row { what, outcome: Outcome::Refused, detail: "may not be listed, see the rights below".to_owned() }
-        }
+        Err(Failed::Forbidden(_)) => Row {
+            what,
+            outcome: Outcome::Refused,
+            detail: "may not be listed, see the rights below".to_owned(),
+        },
         Err(failed) => Row { what, outcome: Outcome::Unknown, detail: failed.to_text() },
     }
 }

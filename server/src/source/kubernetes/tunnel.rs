@@ -30,7 +30,11 @@ const ACCEPT_AGAIN: Duration = Duration::from_secs(1);
 /// Where a connection leads.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Target {
-    Pod { namespace: String, name: String, port: u16 },
+    Pod {
+        namespace: String,
+        name: String,
+        port: u16,
+    },
     /// Any ready pod behind a service.
     Service(Behind),
 }
@@ -93,9 +97,7 @@ impl Tunnels {
     async fn open(&self, to: &Target) -> io::Result<impl AsyncRead + AsyncWrite + Unpin + use<>> {
         let (namespace, name, port) = match to {
             Target::Pod { namespace, name, port } => (namespace.clone(), name.clone(), *port),
-            Target::Service(behind) => {
-                (behind.namespace.clone(), self.ready_pod(behind).await?, behind.port)
-            }
+            Target::Service(behind) => (behind.namespace.clone(), self.ready_pod(behind).await?, behind.port),
         };
         let api: Api<Pod> = Api::namespaced(self.cluster.client.clone(), &namespace);
         let mut forward = api.portforward(&name, &[port]).await.map_err(io::Error::other)?;

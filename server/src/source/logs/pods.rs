@@ -22,6 +22,7 @@ use radixscope_model::record::LinkState;
 use super::Log;
 use crate::hub::{HubEnded, Parts, SourceHandle};
 use crate::shutdown::{Shutdown, over};
+use crate::source::SourceStatus;
 use crate::source::kubernetes::follow::Pods;
 use crate::source::kubernetes::pods::PodInfo;
 use crate::source::kubernetes::survey::Cluster;
@@ -110,8 +111,9 @@ impl PodLogs {
         let (to, source) = (parts.handle(Arc::clone(&name)), format!("log/{name}"));
         let (log, of) = (Arc::clone(&name), Container::of(&self.cluster, pod));
         // The hub ends only with the process.
-        let following =
-            tokio::spawn(async move { let _ = of.follow(&mut Log::new(&source, log, &to)).await; });
+        let following = tokio::spawn(async move {
+            let _ = of.follow(&mut Log::new(&source, log, &to)).await;
+        });
         Followed { uid: pod.uid.clone(), name, following }
     }
 }
@@ -159,8 +161,13 @@ impl Container {
             None => format!("the log of {}", self.pod),
         };
         log.status.say(LinkState::Connecting, format!("Opening {shown}.")).await?;
-        let (mut read_to, mut failures) = (ReadTo::default(), 0);
+        let (mut read_to, mut failures, mut may_be_another) = (ReadTo::default(), 0, false);
         loop {
+            // What is left of the container before this one comes first.
+            if may_be_another && read_to.at.is_some() {
+                self.read_rest(&mut read_to, log).await?;
+            }
+            may_be_another = true;
             let before = log.read;
             let params = self.params(&read_to, true, false);
             match self.api().log_stream(&self.pod, &params).await {
@@ -168,19 +175,18 @@ impl Container {
                     log.is_current(&shown).await?;
                     match read(stream, &mut read_to, log, Some(&shown)).await {
                         End::Hub(ended) => return Err(ended),
-                        End::Silent => continue,
+                        End::Silent => {
+                            may_be_another = false;
+                            continue;
+                        }
                         End::Over => {}
                     }
                     if log.read > before {
                         failures = 0;
                     }
-                    // The container may have been restarted: what is left of the one before comes first.
-                    if read_to.at.is_some() {
-                        self.read_rest(&mut read_to, log).await?;
-                    }
                 }
                 Err(error) => {
-                    let failed = Failures::describe(&self.cluster, &error);
+                    let failed = failed(&self.cluster, &error);
                     if matches!(failed, Failed::Credentials(_))
                         && let Ok(client) = self.cluster.reach.connect().await
                     {
@@ -224,18 +230,14 @@ impl Container {
     }
 }
 
-/// Describes why a log cannot be read.
-struct Failures;
-
-impl Failures {
-    fn describe(cluster: &Cluster, error: &kube::Error) -> Failed {
-        match cluster.failures().of_request("get", POD_LOGS, error) {
-            // The resource is a part of pods; it is the pod that is not there.
-            Failed::NoSuchResource(status) => Failed::Other(crate::source::SourceStatus::connecting(
-                status.detail.replace("Kubernetes has no resource pods in v1 (404).", "The pod is not there."),
-            )),
-            failed => failed,
+/// Why a log cannot be read.
+fn failed(cluster: &Cluster, error: &kube::Error) -> Failed {
+    match cluster.failures().of_request("get", POD_LOGS, error) {
+        // The API has logs; it is the pod that is not there, or is no more.
+        Failed::NoSuchResource(_) => {
+            Failed::Other(SourceStatus::connecting("The pod is not there.".to_owned()))
         }
+        failed => failed,
     }
 }
 

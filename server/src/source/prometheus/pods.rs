@@ -112,8 +112,7 @@ impl PodMetrics {
         let (address, listener) = match &self.tunnels {
             None => (std::net::SocketAddr::new(ip, port), None),
             Some(tunnels) => {
-                let target =
-                    Target::Pod { namespace: pod.namespace.clone(), name: pod.name.clone(), port };
+                let target = Target::Pod { namespace: pod.namespace.clone(), name: pod.name.clone(), port };
                 match tunnels.listen(target).await {
                     Ok(listener) => (listener.at, Some(listener)),
                     Err(error) => {

@@ -63,7 +63,8 @@ fn depth_and_lengths_from_outside_are_bounded() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     assert!(worker_metadata(&deep).is_err());
     // Beside the entries and within one: the entry's own fault.
-    let around = format!(r#"{{"other":{deep},"data":{{"endpoints":{{"a":{deep},"b":{{"instance_id":1}}}}}}}}"#);
+    let around =
+        format!(r#"{{"other":{deep},"data":{{"endpoints":{{"a":{deep},"b":{{"instance_id":1}}}}}}}}"#);
     assert_eq!(worker_metadata(&around).unwrap().entries.len(), 2);
     let many: serde_json::Map<String, Value> =
         (0..=MAX_ENTRIES).map(|n| (n.to_string(), Value::Null)).collect();

@@ -8,8 +8,8 @@ mod registry;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use futures_util::stream::{self, BoxStream};
 use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
@@ -23,7 +23,9 @@ use crate::config::{Discovery, InvalidOption, KubernetesAt};
 use crate::hub::HubEnded;
 use crate::source::SourceStatus;
 use crate::source::kubernetes::survey::Cluster;
-use crate::source::kubernetes::{Failed, Failures, PAGES, Reach, Resource, SELECTOR, SLICES, WATCH_S, WORKERS};
+use crate::source::kubernetes::{
+    Failed, Failures, PAGES, Reach, Resource, SELECTOR, SLICES, WATCH_S, WORKERS,
+};
 use object::{Object, ResourceKind, WorkerResource};
 use registry::Registry;
 

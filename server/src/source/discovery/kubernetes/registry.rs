@@ -311,7 +311,8 @@ impl Registry {
 
     /// What it is that is registered and does not count, in words; "" if there is nothing. As of the last changes.
     pub(super) fn remarks(&self) -> String {
-        let mut waiting = self.workers.iter().filter(|(_, worker)| !worker.counts).map(|(name, _)| shown(name));
+        let mut waiting =
+            self.workers.iter().filter(|(_, worker)| !worker.counts).map(|(name, _)| shown(name));
         let mut detail = match (waiting.next(), waiting.count()) {
             (None, _) => String::new(),
             (Some(name), 0) => format!(" 1 more process is registered ({name}); its pod is not ready."),
@@ -377,9 +378,7 @@ mod tests {
     }
 
     fn slice(name: &str, pods: &[(&str, &str)]) -> Object {
-        let endpoint = |(name, uid): &(&str, &str)| {
-            json!({"addresses": [], "conditions": {"ready": true}, "targetRef": {"kind": "Pod", "name": name, "uid": uid}})
-        };
+        let endpoint = |(name, uid): &(&str, &str)| json!({"addresses": [], "conditions": {"ready": true}, "targetRef": {"kind": "Pod", "name": name, "uid": uid}});
         let endpoints: Vec<Value> = pods.iter().map(endpoint).collect();
         let slice = json!({"metadata": {"name": name}, "addressType": "IPv4", "endpoints": endpoints});
         Object::Slice(serde_json::from_value(slice).unwrap())
