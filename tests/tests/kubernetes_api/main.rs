@@ -159,7 +159,7 @@ async fn a_server_that_is_killed_and_comes_back_lets_nobody_go() {
     until_workers(&server, &[(WORKER, None)]).await;
     for n in 0..2 {
         api.stop();
-        until_status(&server, "connecting", "Kubernetes' API at").await;
+        until_status(&server, "connecting", "Nothing listens at https://localhost").await;
         api.start_again().await;
         // What it kept of changes is gone: watches end with 410, and everything is listed anew.
         let next = Registered { worker_id: 100 + n, publisher_id: 200 + n, ..WORKER };
