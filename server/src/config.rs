@@ -19,6 +19,7 @@ mod discovery_at;
 mod engine_at;
 mod host;
 mod invalid;
+mod kubernetes;
 mod kubernetes_at;
 mod log_file;
 mod metrics_url;
@@ -40,6 +41,7 @@ pub use discovery_at::{DiscoveryAt, EtcdServers};
 pub use engine_at::{EngineAddress, EngineAt};
 pub use host::AllowedHost;
 pub use invalid::InvalidOption;
+pub use kubernetes::{Deploy, InKubernetes};
 pub use kubernetes_at::KubernetesAt;
 pub use log_file::LogFile;
 pub use metrics_url::MetricsUrl;
@@ -107,6 +109,11 @@ pub enum Command {
     /// Uses the given addresses; else those in ETCD_ENDPOINTS, DYN_FILE_KV and NATS_SERVER, and services on this machine. Exit
     /// code 0: caches can be shown; 1: they cannot, and the missing settings are printed.
     Sources(Box<SourcesProbe>),
+    /// Print the manifests with which Radixscope runs in Kubernetes: role, binding, Deployment and Service; applies nothing
+    ///
+    /// radixscope deploy --kubernetes --image REGISTRY/radixscope:TAG | kubectl apply -f -
+    #[cfg(feature = "kubernetes")]
+    Deploy(Box<Deploy>),
     /// Print completions of commands and options for a shell
     ///
     /// For bash: radixscope completions bash > /etc/bash_completion.d/radixscope
@@ -150,6 +157,9 @@ pub struct Serve {
 /// Sources.
 #[derive(Args, Debug, Clone)]
 pub struct Sources {
+    /// Kubernetes.
+    #[command(flatten)]
+    pub kubernetes: InKubernetes,
     /// NATS.
     #[command(flatten)]
     pub nats: Nats,
@@ -190,7 +200,8 @@ pub struct Nats {
     /// Credentials.
     #[command(flatten)]
     pub login: NatsLogin,
-    /// Dynamo namespace to show [default: all]
+    /// Dynamo namespace to show [default: all]; with --kubernetes the namespace of Kubernetes [default: that of the context, or of
+    /// the pod]
     #[arg(long, env = "RADIXSCOPE_NAMESPACE", value_name = "NS", value_parser = namespace)]
     pub namespace: Option<String>,
     /// Maximum messages of JetStream history (Dynamo 0.8, 0.9) read per stream at startup; 0 reads none

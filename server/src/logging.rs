@@ -20,8 +20,9 @@ use tracing_subscriber::{EnvFilter, Layer, fmt as lines};
 
 use crate::config::LogFormat;
 
-/// The default log filter. Messages of the NATS client are off because the source logs its own connection state.
-pub(crate) const DEFAULT_FILTER: &str = "info,async_nats=off";
+/// The default log filter. Messages of the clients of NATS and Kubernetes are off because the sources log their own connection
+/// state.
+pub(crate) const DEFAULT_FILTER: &str = "info,async_nats=off,kube_client=off,kube_runtime=off";
 /// Maximum lines of one kind per window: more than the start of many workers causes, but still readable.
 const LINES_A_WINDOW: u32 = 20;
 /// Length of a window. At its end the suppressed lines are summarised in one line.

@@ -111,6 +111,10 @@ async fn respond(Shared(sends): Shared<Arc<Sends>>, uri: Uri, body: Bytes) -> Re
                     .collect();
             let of = |name: &str| query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
             match of("watch") {
+                // What it kept is no longer known, so that everything is listed anew.
+                Some(_) if begun => {
+                    (StatusCode::GONE, r#"{"kind":"Status","code":410,"message":"too old"}"#).into_response()
+                }
                 Some(_) => quiet(&sends, begun, None),
                 None => objects(&sends, begun, path.ends_with("slices"), of("continue")),
             }

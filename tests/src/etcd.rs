@@ -146,7 +146,7 @@ fn encoded(text: &str) -> String {
 }
 
 /// A port that was free a moment ago, because etcd does not report the port that it chose.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("it is bound").port()
 }

@@ -1,5 +1,8 @@
 //! An API server of Kubernetes, as far as Dynamo's discovery goes: lists in pages, watches, versions that expire, tokens and
-//! refusals, over real sockets. Holds a `DynamoWorkerMetadata` for each pod and one `EndpointSlice`.
+//! refusals, over real sockets. Holds a `DynamoWorkerMetadata` for each pod and one `EndpointSlice`; pods, their logs and
+//! connections to them (`pods`).
+
+mod pods;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -12,6 +15,7 @@ use axum::body::Body;
 use axum::extract::{Query, State as Shared};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use futures_util::stream;
@@ -27,10 +31,15 @@ use tokio_rustls::server::TlsStream;
 
 use crate::nats::make_certificates;
 
+pub use pods::USER;
+
 /// The namespace that everything is in.
 pub const NAMESPACE: &str = "dynamo-system";
 const WORKERS: &str = "/apis/nvidia.com/v1alpha1/namespaces/dynamo-system/dynamoworkermetadatas";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/dynamo-system/endpointslices";
+const PODS: &str = "/api/v1/namespaces/dynamo-system/pods";
+const SERVICES: &str = "/api/v1/namespaces/dynamo-system/services";
+const GRAPHS: &str = "/apis/nvidia.com/v1alpha1/namespaces/dynamo-system/dynamographdeployments";
 const SELECTOR: &str = "nvidia.com/dynamo-discovery-enabled=true";
 const SLICE: &str = "agg-worker-7xk2p";
 
@@ -61,6 +70,7 @@ struct State {
     data: BTreeMap<String, Value>,
     token: Option<String>,
     refusal: Option<(&'static str, u16, String)>,
+    pods: pods::OfPods,
     /// How often all watches were ended.
     cuts: u64,
     /// Method and address of each request.
@@ -71,7 +81,7 @@ impl Kubernetes {
     /// One that answers everybody in the clear, as `kubectl proxy`.
     pub async fn start() -> Self {
         let (this, listener) = Self::bind().await;
-        let router = Router::new().fallback(response).with_state(Arc::clone(&this.api));
+        let router = router(&this.api);
         tokio::spawn(async move { axum::serve(listener, router).await });
         this
     }
@@ -90,7 +100,7 @@ impl Kubernetes {
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![chain], key))
         .expect("its own certificate");
         let listener = Tls { listener, acceptor: TlsAcceptor::from(Arc::new(config)) };
-        let router = Router::new().fallback(response).with_state(Arc::clone(&this.api));
+        let router = router(&this.api);
         tokio::spawn(async move { axum::serve(listener, router).await });
         this
     }
@@ -105,6 +115,18 @@ impl Kubernetes {
     /// What `--discovery` takes.
     pub fn url(&self) -> String {
         format!("kubernetes:{NAMESPACE}@http://{}", self.at)
+    }
+
+    /// A kubeconfig with a context for it.
+    pub fn kubeconfig(&self) -> PathBuf {
+        let file = self.file("kubeconfig");
+        let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "stand-in",
+            "clusters": [{"name": "c", "cluster": {"server": format!("http://{}", self.at)}}],
+            "users": [{"name": "u", "user": {}}],
+            "contexts": [{"name": "stand-in", "context": {"cluster": "c", "user": "u", "namespace": NAMESPACE}}]});
+        // JSON is YAML.
+        std::fs::write(&file, config.to_string()).expect("a writable folder");
+        file
     }
 
     /// The same with TLS.
@@ -142,9 +164,11 @@ impl Kubernetes {
         self.write_resource(state, pod);
     }
 
-    /// A pod's resource is this from now on, whatever it is.
-    pub fn put_raw(&self, pod: &str, object: &str) {
-        self.change(self.state(), WORKERS, pod, Some(object.to_owned()));
+    /// The `spec` of a pod's resource is this from now on, whatever it is. If it is no JSON, neither is any list.
+    pub fn put_spec(&self, pod: &str, spec: &str) {
+        let state = self.state();
+        let metadata = metadata(pod, state.version + 1);
+        self.change(state, WORKERS, pod, Some(format!(r#"{{"metadata":{metadata},"spec":{spec}}}"#)));
     }
 
     /// A pod's resource is gone.
@@ -292,6 +316,16 @@ fn map_of(key: &str) -> (&'static str, &str) {
     (map, path)
 }
 
+fn router(api: &Arc<Api>) -> Router {
+    Router::new()
+        .route("/api/v1/namespaces/{namespace}/pods/{pod}/log", get(pods::log))
+        .route("/api/v1/namespaces/{namespace}/pods/{pod}/portforward", get(pods::port_forward))
+        .route("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", post(pods::review_access))
+        .route("/apis/authentication.k8s.io/v1/selfsubjectreviews", post(pods::review_user))
+        .fallback(response)
+        .with_state(Arc::clone(api))
+}
+
 async fn response(
     Shared(api): Shared<Arc<Api>>,
     Query(query): Query<BTreeMap<String, String>>,
@@ -316,11 +350,20 @@ async fn response(
     }
     let path = match uri.path() {
         WORKERS => WORKERS,
+        PODS => PODS,
+        SERVICES => SERVICES,
+        GRAPHS => GRAPHS,
         SLICES if query.get("labelSelector").map(String::as_str) == Some(SELECTOR) => SLICES,
         _ => return (StatusCode::NOT_FOUND, "404 page not found").into_response(),
     };
+    let is_watch = query.get("watch").is_some_and(|watch| watch == "true");
+    let resource = path.rsplit('/').next().unwrap_or_default();
+    let right = format!("{} {resource}", if is_watch { "watch" } else { "list" });
+    if let Some(refused) = pods::refusal(&state, &right) {
+        return refused;
+    }
     let number = |name: &str| query.get(name).and_then(|number| number.parse::<u64>().ok());
-    if query.get("watch").is_some_and(|watch| watch == "true") {
+    if is_watch {
         let from = number("resourceVersion").expect("a version to watch from");
         let lasts = Duration::from_secs(number("timeoutSeconds").expect("a time"));
         let cuts = state.cuts;
@@ -339,7 +382,12 @@ async fn response(
     if version < state.oldest {
         return status(410, "The provided continue parameter is too old");
     }
-    let of_kind = || state.objects.iter().filter(|((of, name), _)| *of == path && *name > after);
+    let selector = query.get("labelSelector").filter(|_| path == PODS);
+    let is_selected = |object: &str| selector.is_none_or(|selector| pods::is_selected(object, selector));
+    let of_kind = || {
+        let of_kind = state.objects.iter().filter(|((of, name), _)| *of == path && *name > after);
+        of_kind.filter(|(_, object)| is_selected(object))
+    };
     let items: Vec<&str> = of_kind().take(limit).map(|(_, object)| &**object).collect();
     let next = match of_kind().nth(limit.saturating_sub(1)) {
         Some(((_, name), _)) if of_kind().count() > limit => {
@@ -383,7 +431,7 @@ fn watching(api: Arc<Api>, path: &'static str, from: u64, (lasts, cuts): (Durati
                 tokio::select! {
                     _ = changed.changed() => {}
                     () = tokio::time::sleep_until(ends) => {
-                        let bookmark = json!({"metadata": {"resourceVersion": now.to_string()}});
+                        let bookmark = json!({"kind": "Some", "apiVersion": "v1", "metadata": {"resourceVersion": now.to_string()}});
                         return Some((Ok(line("BOOKMARK", &bookmark.to_string())), (api, changed, now, true)));
                     }
                 }

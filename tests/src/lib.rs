@@ -4,6 +4,7 @@
 //! the server works inside.
 #![forbid(unsafe_code)]
 
+pub mod api_server;
 pub mod balancer;
 pub mod browser;
 pub mod capture;

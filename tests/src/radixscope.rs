@@ -1,6 +1,6 @@
 //! The program under test, from outside: started with flags, asked over HTTP, killed, started again.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::process::{Command, Output, Stdio};
 
 use hyper::Method;
@@ -73,6 +73,15 @@ impl Radixscope {
         let mut command = Self::command();
         let mut process = Process::start("radixscope", command.args(&args));
         let port = process.line("where it listens", listening_port).await;
+        Self { process, args, port, base_path: String::new(), http: Http::default() }
+    }
+
+    /// Starts `radixscope <args>` with these variables.
+    pub async fn start_with_variables(args: &[&str], variables: &[(&str, &OsStr)]) -> Self {
+        let mut command = Self::command();
+        command.envs(variables.iter().copied());
+        let args: Vec<OsString> = args.iter().map(Into::into).collect();
+        let (process, port) = launch_as(&mut command, &args, 0, Stdio::null()).await;
         Self { process, args, port, base_path: String::new(), http: Http::default() }
     }
 

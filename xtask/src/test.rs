@@ -39,6 +39,8 @@ pub(crate) enum TestPart {
     /// Every topology and fault compared figure by figure between page, API and exports; every text at nine sizes in three
     /// deployments; about 2 min
     Slow,
+    /// Kubernetes: a real API server with TLS and RBAC, from the folder in `KUBEBUILDER_ASSETS`; about 2 min
+    Kubernetes,
     /// What every browser must show, and that every text can be read, in Firefox and in WebKit; about 5 min
     Browsers,
 }
@@ -60,6 +62,7 @@ impl TestPart {
 pub(crate) fn run_part(workspace: &Workspace, part: TestPart, args: &[String]) -> Result<ExitCode> {
     let program = match part {
         TestPart::Quick | TestPart::Slow => return run_tier(workspace, part),
+        TestPart::Kubernetes => return run_kubernetes(workspace),
         TestPart::Browsers => return run_in_browsers(workspace, args),
         TestPart::Faults => return run_faults(workspace, args),
         TestPart::Findings => "findings",
@@ -167,10 +170,30 @@ fn run_tier(workspace: &Workspace, part: TestPart) -> Result<ExitCode> {
     page::build(&mut steps, workspace, page::Build::Quick)?;
     build(&mut steps, workspace)?;
     let (usual, arguments) = match part {
-        TestPart::Slow => ("about 3 min", ["--run-ignored", "only"]),
-        _ => ("about 2 min", ["--filterset", QUICK]),
+        TestPart::Slow => {
+            ("about 3 min", &["--run-ignored", "only", "--filterset", "not binary(kubernetes_api)"][..])
+        }
+        _ => ("about 2 min", &["--filterset", QUICK][..]),
     };
-    test(&mut steps, usual, &arguments)
+    test(&mut steps, usual, arguments)
+}
+
+/// Against an API server that is installed elsewhere, as the tests of controllers do.
+fn run_kubernetes(workspace: &Workspace) -> Result<ExitCode> {
+    let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(std::path::PathBuf::from);
+    let has_all = |folder: &std::path::PathBuf| {
+        ["kube-apiserver", "etcd"].iter().all(|name| folder.join(name).is_file())
+    };
+    if !assets.as_ref().is_some_and(has_all) {
+        bail!(
+            "KUBEBUILDER_ASSETS names no folder with kube-apiserver and etcd: export KUBEBUILDER_ASSETS=$(setup-envtest use -p path)"
+        );
+    }
+    let missing = setup::missing(workspace, Purpose::Test);
+    let mut steps = Steps::new(workspace, missing.len() + 2);
+    setup::meet(&mut steps, &missing)?;
+    build(&mut steps, workspace)?;
+    test(&mut steps, "about 2 min", &["--run-ignored", "only", "--filterset", "binary(kubernetes_api)"])
 }
 
 /// Sets up, checks, builds and tests.

@@ -3,7 +3,11 @@
 mod check;
 mod checks;
 mod demo;
+#[cfg(feature = "kubernetes")]
+mod deploy;
 mod export;
+#[cfg_attr(not(feature = "kubernetes"), path = "without_kubernetes.rs")]
+mod in_kubernetes;
 mod manual;
 mod policy_file;
 mod probe;
@@ -47,6 +51,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Replay(replay) => (&replay.log, logging::DEFAULT_FILTER),
         Command::Export(export) => (&export.log, check::DEFAULT_LOG),
         Command::Sources(probe) => (&probe.log, check::DEFAULT_LOG),
+        #[cfg(feature = "kubernetes")]
+        Command::Deploy(deploy) => (&deploy.log, check::DEFAULT_LOG),
     };
     // A pipeline must not mistake a failed check for a finding.
     let is_check = matches!(cli.command, Command::Check(_));
@@ -112,6 +118,8 @@ async fn run_async(command: Command) -> Result<ExitCode, Failure> {
         Command::Record(options) => return record::run(*options, stopped).await,
         Command::Export(options) => return tokio::task::block_in_place(|| export::run(&options)),
         Command::Replay(options) => replay::run(*options, stopped).await,
+        #[cfg(feature = "kubernetes")]
+        Command::Deploy(options) => deploy::run(*options).await,
         Command::Serve(options) => serve::run(*options, stopped).await,
         Command::Demo(options) => match options.nats.clone() {
             Some(url) => publish::run(*options, url, stopped).await,

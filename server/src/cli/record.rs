@@ -9,7 +9,7 @@ use radixscope_model::number_format::count;
 
 use super::checks::checks;
 use super::server::listen;
-use super::{Failure, sources};
+use super::{Failure, in_kubernetes, sources};
 use crate::config::Record;
 use crate::recording::{RecordOptions, RecordTo, RecordingStatus};
 use crate::shutdown::{Shutdown, over};
@@ -19,11 +19,12 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Records until the time is over or the process is stopped.
 pub(super) async fn run(options: Record, mut stopped: Shutdown) -> Result<ExitCode, Failure> {
-    let Record { file, redact, record_for, from, slo, limits, .. } = options;
+    let Record { file, redact, record_for, mut from, slo, limits, .. } = options;
     // The hub must still write its data after the stop signal, so it has a signal of its own.
     let (end, ended) = watch::channel(false);
     let record = Some(RecordOptions { to: RecordTo::File(file), redact });
-    let listening = listen(&limits, checks(&slo)?, sources::feeds(from)?, record, &ended)?;
+    let found = in_kubernetes::find(&mut from).await?;
+    let listening = listen(&limits, checks(&slo)?, sources::feeds(from, found)?, record, &ended)?;
     let whole = async {
         match record_for {
             Some(time) => tokio::time::sleep(time).await,

@@ -6,6 +6,7 @@ use anyhow::anyhow;
 
 use radixscope_model::record::SourceKind;
 
+use super::in_kubernetes::InKubernetes;
 use super::server::{Feed, Feeds};
 use super::{Failure, policy_file};
 use crate::config::{EngineAt, LogFile, MetricsUrl, Sources, TreeDumps};
@@ -14,23 +15,28 @@ use crate::source::{discovery, logs, nats, prometheus, traces, trees, zmq};
 
 /// Whether no source is given.
 pub(super) fn is_nothing(from: &Sources) -> bool {
-    let Sources { nats, discovery, zmq, engines, logs, traces, prometheus, .. } = from;
-    let has_plane = !nats.nats.is_empty()
+    let Sources { kubernetes, nats, discovery, zmq, engines, logs, traces, prometheus, .. } = from;
+    let has_plane = kubernetes.kubernetes
+        || !nats.nats.is_empty()
         || discovery.discovery.is_some()
         || !zmq.zmq_broker.is_empty()
         || !engines.engine_events.is_empty();
     !has_plane && logs.logs.is_empty() && traces.request_trace.is_empty() && prometheus.prometheus.is_empty()
 }
 
-/// A feed for each.
-pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
+/// A feed for each. `found`: what `--kubernetes` found, see [`in_kubernetes::find`].
+pub(super) fn feeds(from: Sources, found: Option<InKubernetes>) -> Result<Feeds, Failure> {
     if is_nothing(&from) {
         return Err(Failure::Usage(anyhow!(
-            "nothing to listen to: give --discovery, --nats, --zmq-broker, --engine-events, --prometheus, --logs or --request-trace; `radixscope sources` detects \
+            "nothing to listen to: give --kubernetes, --discovery, --nats, --zmq-broker, --engine-events, --prometheus, --logs or --request-trace; `radixscope sources` detects \
              what is there and prints the command"
         )));
     }
-    let gate = Arc::new(Gate::new(&from));
+    let gate = Gate::new(&from);
+    let gate = Arc::new(match &found {
+        Some(found) => found.gate(gate),
+        None => gate,
+    });
     let Sources {
         nats: listen_to,
         discovery,
@@ -41,7 +47,8 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
         prometheus: mut scraped,
         trees: asked,
         policy,
-    } = from;
+        ..
+    } = from.clone();
     scraped.prometheus.extend(engines.engine_events.iter().filter_map(|engine| engine.metrics.clone()));
     let settings = policy_file::settings(policy.policy.as_deref())?;
     let namespace = listen_to.namespace.clone();
@@ -54,10 +61,11 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
         .map_err(|error| Failure::Usage(error.into()))?;
     let mut feeds = Vec::new();
     // Discovery comes first, so that workers are known before their events arrive.
-    let found = discovery::DiscoverySource::new(discovery, namespace.clone());
-    let found = found.map_err(|error| Failure::Usage(error.into()))?;
-    let is_found = found.is_some();
-    feeds.extend(found.map(|source| {
+    let given = discovery::DiscoverySource::new(discovery, namespace.clone());
+    let given = given.map_err(|error| Failure::Usage(error.into()))?;
+    let source = given.or_else(|| found.as_ref()?.discovery());
+    let is_found = source.is_some();
+    feeds.extend(source.map(|source| {
         let name = source.name().to_owned();
         Feed::new(name, SourceKind::Discovery, |to, stopped| source.run(to, stopped))
     }));
@@ -90,6 +98,9 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
         let source = logs::LogSource::new(log);
         Feed::new(source.name().to_owned(), SourceKind::Logs, |to, stopped| source.run(to, stopped))
     }));
+    if let Some(found) = found {
+        feeds.extend(found.feeds(&from)?);
+    }
     let sources =
         traces::TraceSource::all(traces.request_trace).map_err(|error| Failure::Usage(anyhow!(error)))?;
     feeds.extend(sources.into_iter().map(|source| {
@@ -118,7 +129,7 @@ mod tests {
     fn feeds_of(args: &[&str]) -> Result<Feeds, Failure> {
         let cli = Cli::try_parse_from(["radixscope", "serve"].iter().chain(args)).unwrap();
         let Command::Serve(serve) = cli.command else { panic!("not serve") };
-        feeds(serve.from)
+        feeds(serve.from, None)
     }
 
     #[test]
@@ -126,6 +137,7 @@ mod tests {
         let Err(Failure::Usage(error)) = feeds_of(&[]) else { panic!("an error of usage") };
         let text = error.to_string();
         for option in [
+            "--kubernetes",
             "--discovery",
             "--nats",
             "--zmq-broker",

@@ -12,6 +12,8 @@ use radixscope_intake::{Break, Command, Missing, Payload, Received};
 use radixscope_model::id::{Millis, SourceIx};
 use radixscope_model::record::{LinkState, MissedCause, Topic};
 
+use super::parts::Parts;
+
 /// Overhead of a queued message in bytes: queue slot, permits, its part of the client's buffer.
 const OVERHEAD_BYTES: usize = 240;
 
@@ -79,6 +81,8 @@ pub struct SourceHandle {
     pending: Arc<Pending>,
     /// Taken by the source.
     commands: Arc<Mutex<Option<mpsc::Receiver<Command>>>>,
+    /// Of a source of several: where it reports its state, and its name there.
+    part: Option<(Arc<Parts>, Arc<str>)>,
 }
 
 /// Permits of delivered messages, which wait for room: half of the queue, so that offered messages, which do not wait, still
@@ -122,6 +126,7 @@ impl Inbox {
             limits: self.limits,
             pending: Arc::default(),
             commands: Arc::new(Mutex::new(commands)),
+            part: None,
         }
     }
 
@@ -150,6 +155,11 @@ impl SourceHandle {
     /// Index of the source.
     pub fn source(&self) -> SourceIx {
         self.source
+    }
+
+    /// The handle of a part of this source.
+    pub(super) fn of_part(&self, parts: Arc<Parts>, name: Arc<str>) -> Self {
+        Self { part: Some((parts, name)), ..self.clone() }
     }
 
     /// Takes the receiver of commands. `None`: this kind of source has no commands, or it was already taken.
@@ -237,6 +247,10 @@ impl SourceHandle {
     /// # Errors
     /// The hub has ended.
     pub async fn state(&self, state: LinkState, detail: impl Into<String>) -> Result<(), HubEnded> {
+        if let Some((parts, name)) = &self.part {
+            parts.set(name, state, detail.into());
+            return Ok(());
+        }
         self.send(Input::State { source: self.source, state, detail: detail.into() }).await
     }
 

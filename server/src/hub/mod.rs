@@ -6,6 +6,11 @@ mod commands;
 mod history;
 mod inbox;
 mod log;
+#[cfg_attr(
+    not(feature = "kubernetes"),
+    allow(dead_code, reason = "only Kubernetes has sources of several parts")
+)]
+mod parts;
 mod refused;
 mod replay;
 mod resume;
@@ -36,6 +41,8 @@ pub(crate) use history::{SegmentFrames, SegmentId, StoredSegment};
 pub(crate) use inbox::LoneInbox;
 pub use inbox::{HubEnded, QueueLimits, SourceHandle};
 pub use log::Published;
+#[cfg(feature = "kubernetes")]
+pub(crate) use parts::Parts;
 pub use refused::{Refusals, RefusedCount};
 pub(crate) use replay::Replayed;
 pub(crate) use resume::{ResumeLimits, Resumed};

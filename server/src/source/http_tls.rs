@@ -51,7 +51,7 @@ fn roots(option: &str, path: &Path) -> Result<RootCertStore, InvalidOption> {
 }
 
 /// The certificates of a PEM file, at least one.
-fn certificates(option: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, InvalidOption> {
+pub(super) fn certificates(option: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, InvalidOption> {
     let bad = |why: String| InvalidOption::new(format!("{option} {}", path.display()), why);
     let all = CertificateDer::pem_file_iter(path).map_err(|error| bad(error.to_string()))?;
     let all: Vec<_> = all.collect::<Result<_, _>>().map_err(|error| bad(error.to_string()))?;

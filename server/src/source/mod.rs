@@ -1,10 +1,13 @@
 //! Sources of messages. A source delivers bytes and reports its link state; it knows nothing of decoding or the cluster state.
 
+mod cause;
 pub mod demo;
 pub mod discovery;
 mod file_identity;
 pub mod gate;
 mod http_tls;
+#[cfg(feature = "kubernetes")]
+pub mod kubernetes;
 mod lines;
 mod link;
 pub mod logs;

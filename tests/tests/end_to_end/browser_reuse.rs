@@ -130,7 +130,8 @@ async fn why_a_conversation_got_slow_is_three_clicks_from_the_overview() {
 
 #[tokio::test]
 async fn sessions_have_the_same_colours_in_the_tree_and_in_decisions() {
-    let frozen = ["demo", "--session-affinity", "--warm-up", "120", "--speed", "0.000001"];
+    let frozen =
+        ["demo", "--topology", "tiers", "--session-affinity", "--warm-up", "120", "--speed", "0.000001"];
     let server = Radixscope::start(frozen).await;
     server.until_source_is("live").await;
     let all = server.json("/api/v1/decisions?limit=10000").await;

@@ -49,6 +49,7 @@ mod harness;
 mod harness_browser;
 mod hostile;
 mod http_contract;
+mod in_kubernetes;
 mod kubernetes;
 mod late_captures;
 mod logs;

@@ -27,7 +27,7 @@ use tokio::time::MissedTickBehavior;
 use super::Failure;
 use super::checks::checks;
 use super::server::listen;
-use super::sources;
+use super::{in_kubernetes, sources};
 use crate::config::{Check, CheckMode};
 use crate::hub::Hub;
 use crate::shutdown::{Shutdown, over};
@@ -37,7 +37,7 @@ use report::CheckReport;
 /// Exit code of a check without data, whatever the reason.
 pub(super) const EXIT_NO_DATA: u8 = 3;
 /// Default log filter: the report and the progress line cover the rest.
-pub(super) const DEFAULT_LOG: &str = "warn,async_nats=off";
+pub(super) const DEFAULT_LOG: &str = "warn,async_nats=off,kube_client=off,kube_runtime=off";
 /// How often the state is polled. The rules run once a second.
 const POLL_EVERY: Duration = Duration::from_millis(500);
 /// How often the progress line is printed.
@@ -48,10 +48,11 @@ pub(super) async fn run(options: Check, stopped: Shutdown) -> Result<ExitCode, F
     if !options.recordings.is_empty() {
         return tokio::task::block_in_place(|| recorded::run(&options));
     }
-    let Check { from, slo, mode, limits, .. } = options;
+    let Check { mut from, slo, mode, limits, .. } = options;
     // The hub must still answer after the stop signal, so it has a signal of its own.
     let (end, ended) = watch::channel(false);
-    let listening = listen(&limits, checks(&slo)?, sources::feeds(from)?, None, &ended)?;
+    let found = in_kubernetes::find(&mut from).await?;
+    let listening = listen(&limits, checks(&slo)?, sources::feeds(from, found)?, None, &ended)?;
     let period = watch_over(&listening.hub, &mode, stopped).await?;
     let read =
         listening.hub.read(move |view| CheckReport::of(view.cluster, view.at_ms, period, mode.output)).await;

@@ -33,14 +33,19 @@ pub(super) struct Endpoints {
     pub(super) frontend: Option<FoundBy>,
 }
 
-/// Completes the given options.
-pub(super) async fn find(from: &mut Sources) -> Endpoints {
+/// The given options as they are.
+pub(super) fn given(from: &Sources) -> Endpoints {
     let given = |is_given: bool| is_given.then_some(FoundBy::Given);
-    let mut endpoints = Endpoints {
+    Endpoints {
         discovery: given(from.discovery.discovery.is_some()),
         nats: given(!from.nats.nats.is_empty()),
         frontend: given(!from.prometheus.prometheus.is_empty()),
-    };
+    }
+}
+
+/// Completes the given options.
+pub(super) async fn find(from: &mut Sources) -> Endpoints {
+    let mut endpoints = given(from);
     let is_bare = endpoints.discovery.or(endpoints.nats).or(endpoints.frontend).is_none()
         && from.zmq.zmq_broker.is_empty()
         && from.engines.engine_events.is_empty();

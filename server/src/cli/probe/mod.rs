@@ -16,12 +16,14 @@ use tokio::sync::watch;
 
 use radixscope_insight::check::{Checks, Targets};
 
+use super::in_kubernetes::InKubernetes;
 use super::server::{Feeds, listen};
-use super::{Failure, sources};
+use super::{Failure, in_kubernetes, sources};
 use crate::config::{Sources, SourcesProbe, TreeDumps};
 use crate::shutdown::{Shutdown, over};
+use crate::source::discovery::DiscoverySource;
 use crate::source::gate::Gate;
-use crate::source::{discovery, prometheus};
+use crate::source::prometheus;
 use registered::Registered;
 use report::ProbeReport;
 
@@ -35,26 +37,41 @@ const HISTORY_MESSAGES: u64 = 10_000;
 /// Listens, then prints the report.
 pub(super) async fn run(options: SourcesProbe, mut stopped: Shutdown) -> Result<ExitCode, Failure> {
     let SourcesProbe { mut from, json, limits, .. } = options;
-    let endpoints = endpoints::find(&mut from).await;
+    let found = in_kubernetes::find(&mut from).await?;
+    let table = found.as_ref().map(InKubernetes::table);
+    // In a cluster other variables and this machine say nothing.
+    let endpoints = match &found {
+        Some(_) => endpoints::given(&from),
+        None => endpoints::find(&mut from).await,
+    };
     from.trees.tree_dumps = TreeDumps::Off;
     from.nats.history_messages = from.nats.history_messages.min(HISTORY_MESSAGES);
+    let gate = Gate::new(&from);
+    let gate = match &found {
+        Some(found) => found.gate(gate),
+        None => gate,
+    };
+    let of_cluster = found.as_ref().and_then(InKubernetes::discovery);
     let feeds = match sources::is_nothing(&from) {
         true => Feeds::only(Vec::new()),
-        false => sources::feeds(from.clone())?,
+        false => sources::feeds(from.clone(), found)?,
     };
     let (end, ended) = watch::channel(false);
     let checks = Checks::new(Targets { ttft_ms: 0.0, tpot_ms: 0.0 });
     let listening = listen(&limits, checks, feeds, None, &ended)?;
     let look = async {
-        let (registered, ()) = tokio::join!(registered(&from), tokio::time::sleep(LISTEN_FOR));
+        let (registered, ()) =
+            tokio::join!(registered(&from, of_cluster, &gate), tokio::time::sleep(LISTEN_FOR));
         registered
     };
     let registered = tokio::select! {
         () = over(&mut stopped) => return Err(Failure::Failed(anyhow!("stopped before the probe was done"))),
         registered = look => registered?,
     };
-    let report =
-        listening.hub.read(move |view| ProbeReport::of(&from, endpoints, &registered, view.cluster)).await;
+    let report = listening
+        .hub
+        .read(move |view| ProbeReport::of((&from, table), endpoints, &registered, view.cluster))
+        .await;
     let report = report.map_err(|error| Failure::Failed(error.into()))?;
     end.send_replace(true);
     listening.end().await;
@@ -68,11 +85,15 @@ pub(super) async fn run(options: SourcesProbe, mut stopped: Shutdown) -> Result<
 }
 
 /// What is registered. An endpoint that cannot be read reports that in its source status.
-async fn registered(from: &Sources) -> Result<Registered, Failure> {
+async fn registered(
+    from: &Sources,
+    of_cluster: Option<DiscoverySource>,
+    gate: &Gate,
+) -> Result<Registered, Failure> {
     let mut registered = Registered::default();
-    let source = discovery::DiscoverySource::new(from.discovery.clone(), from.nats.namespace.clone());
+    let source = DiscoverySource::new(from.discovery.clone(), from.nats.namespace.clone());
     let listed = async {
-        match source.map_err(|error| Failure::Usage(error.into()))? {
+        match source.map_err(|error| Failure::Usage(error.into()))?.or(of_cluster) {
             Some(source) => Ok(source.list().await.ok()),
             None => Ok(None),
         }
@@ -83,6 +104,6 @@ async fn registered(from: &Sources) -> Result<Registered, Failure> {
     }
     let answers = answers.map_err(|error| Failure::Usage(error.into()))?;
     answers.iter().for_each(|(frontend, response)| registered.add_health(frontend, response));
-    registered.try_queries(&Gate::new(from)).await;
+    registered.try_queries(gate).await;
     Ok(registered)
 }

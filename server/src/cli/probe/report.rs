@@ -14,11 +14,15 @@ use radixscope_state::cluster::{Cluster, SettingsState, SourcedNumber};
 use super::endpoints::{Endpoints, FoundBy};
 use super::registered::{EventPlane, Registered};
 use super::topics::{Topic, topics};
+use crate::cli::in_kubernetes::Table;
 use crate::config::{DiscoveryAt, Sources, without_query};
 
 /// The result of a probe.
 #[derive(Serialize, Debug)]
 pub(super) struct ProbeReport {
+    /// What was found in a cluster. `None`: without `--kubernetes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kubernetes: Option<Table>,
     endpoints: Vec<ProbedSource>,
     /// Dynamo's version, as far as it is known.
     dynamo: Option<&'static str>,
@@ -78,7 +82,7 @@ struct OfReporter {
 
 impl ProbeReport {
     pub(super) fn of(
-        from: &Sources,
+        (from, kubernetes): (&Sources, Option<Table>),
         endpoints: Endpoints,
         registered: &Registered,
         cluster: &Cluster,
@@ -91,7 +95,11 @@ impl ProbeReport {
             pools: Pool::all(cluster),
             engines: EngineRow::all(cluster),
             topics: topics(from, registered, cluster),
-            command: command(from, registered, cluster),
+            command: match &kubernetes {
+                Some(table) => Some(in_kubernetes(from, table)),
+                None => command(from, registered, cluster),
+            },
+            kubernetes,
         }
     }
 
@@ -170,6 +178,16 @@ impl OfReporter {
     }
 }
 
+/// The command that shows what is in a cluster.
+fn in_kubernetes(from: &Sources, table: &Table) -> String {
+    let context = from.kubernetes.context.as_ref().map_or(String::new(), |name| format!(" --context {name}"));
+    let namespace = match table.namespace() {
+        Some(namespace) => format!(" --namespace {namespace}"),
+        None => " --all-namespaces".to_owned(),
+    };
+    format!("radixscope serve --kubernetes{context}{namespace}")
+}
+
 /// The command that shows the deployment, without secrets, which have variables.
 fn command(from: &Sources, registered: &Registered, cluster: &Cluster) -> Option<String> {
     let is_live = |kind| {
@@ -232,6 +250,9 @@ fn command(from: &Sources, registered: &Registered, cluster: &Cluster) -> Option
 
 impl fmt::Display for ProbeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(table) = &self.kubernetes {
+            writeln!(f, "{table}")?;
+        }
         writeln!(f, "Sources")?;
         if self.endpoints.is_empty() {
             writeln!(

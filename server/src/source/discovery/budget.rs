@@ -15,6 +15,7 @@ pub(super) const MAX_KEY_BYTES: usize = 1024;
 /// Most skipped keys that are held, as sums, so that each is counted once.
 pub(super) const MAX_SKIPPED: usize = 100_000;
 /// Largest object of Kubernetes: its API takes none of more than 1.5 MiB.
+#[cfg(feature = "kubernetes")]
 pub(super) const MAX_OBJECT_BYTES: usize = 2 * 1024 * 1024;
 /// Most that is read for one list of everything: ten times what may be held, Base64 and the store's own fields included, so that
 /// what others keep under the same keys is passed over and not in the way.

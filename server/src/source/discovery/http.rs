@@ -16,7 +16,7 @@ use hyper_util::rt::TokioExecutor;
 use radixscope_dynamo::discovery::pieces::{DocumentPart, Splitter};
 use tokio::time::Instant;
 
-use crate::source::nats::tls::find as find_tls;
+use crate::source::cause::cause;
 
 /// Timeout of a response, or of the next part of a streamed one.
 pub(super) const WITHIN: Duration = Duration::from_secs(5);
@@ -183,19 +183,19 @@ impl Parts {
 }
 
 fn unreachable(error: &hyper_util::client::legacy::Error) -> NoResponse {
-    let mut cause: &dyn Error = error;
+    let mut inner: &dyn Error = error;
     let mut is_refused = false;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-        let io = cause.downcast_ref::<io::Error>();
+    while let Some(deeper) = inner.source() {
+        inner = deeper;
+        let io = inner.downcast_ref::<io::Error>();
         is_refused |= io.is_some_and(|io| io.kind() == io::ErrorKind::ConnectionRefused);
     }
-    if let Some(tls) = find_tls(error) {
+    if let Some(tls) = cause::<rustls::Error>(error) {
         return NoResponse::Tls(tls.to_string());
     }
     match (is_refused, error.is_connect()) {
         (true, _) => NoResponse::NothingListens,
-        (_, true) => NoResponse::Unreachable(cause.to_string()),
-        _ => NoResponse::NotHttp(cause.to_string()),
+        (_, true) => NoResponse::Unreachable(inner.to_string()),
+        _ => NoResponse::NotHttp(inner.to_string()),
     }
 }

@@ -6,6 +6,7 @@ mod entries;
 mod etcd;
 mod files;
 mod http;
+#[cfg(feature = "kubernetes")]
 mod kubernetes;
 
 use std::time::Duration;
@@ -21,6 +22,8 @@ use crate::config::{Discovery, DiscoveryAt, InvalidOption};
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
 use crate::source::SourceStatus;
+#[cfg(feature = "kubernetes")]
+use crate::source::kubernetes::survey::Cluster;
 use crate::source::link::{LastStatus, doubled, seconds};
 use crate::time::now;
 
@@ -40,6 +43,7 @@ pub struct DiscoverySource {
 enum Store {
     Etcd(Box<etcd::Etcd>),
     Files(files::Files),
+    #[cfg(feature = "kubernetes")]
     Kubernetes(Box<kubernetes::Kubernetes>),
 }
 
@@ -59,6 +63,14 @@ impl DiscoverySource {
             DiscoveryAt::Files(folder) => {
                 (format!("discovery/file:{}", folder.display()), Store::Files(files::Files::new(folder, of)))
             }
+            #[cfg(not(feature = "kubernetes"))]
+            DiscoveryAt::Kubernetes(at) => {
+                return Err(InvalidOption::new(
+                    format!("--discovery {at}"),
+                    "this binary was built without Kubernetes",
+                ));
+            }
+            #[cfg(feature = "kubernetes")]
             DiscoveryAt::Kubernetes(at) => {
                 let kubernetes = kubernetes::Kubernetes::new(&at, &options, of)?;
                 let name = format!("discovery/kubernetes:{}", kubernetes.namespace());
@@ -66,6 +78,14 @@ impl DiscoverySource {
             }
         };
         Ok(Some(Self { name, store, namespace }))
+    }
+
+    /// Discovery in a cluster of Kubernetes, of all namespaces of Dynamo.
+    #[cfg(feature = "kubernetes")]
+    pub(crate) fn of_cluster(cluster: &Cluster) -> Self {
+        let kubernetes = kubernetes::Kubernetes::of_cluster(cluster);
+        let name = format!("discovery/kubernetes:{}", kubernetes.namespace());
+        Self { name, store: Store::Kubernetes(Box::new(kubernetes)), namespace: None }
     }
 
     /// Its name as a source.
@@ -81,6 +101,7 @@ impl DiscoverySource {
         let listed = match &mut store {
             Store::Etcd(etcd) => etcd.list(&mut follower).await.map(drop),
             Store::Files(files) => files.list(&mut follower).await,
+            #[cfg(feature = "kubernetes")]
             Store::Kubernetes(kubernetes) => kubernetes.list(&mut follower).await,
         };
         match listed {
@@ -109,6 +130,7 @@ impl DiscoverySource {
             let SourceStatus { state, detail } = match &mut store {
                 Store::Etcd(etcd) => etcd.follow(&mut follower).await?,
                 Store::Files(files) => files.follow(&mut follower).await?,
+                #[cfg(feature = "kubernetes")]
                 Store::Kubernetes(kubernetes) => kubernetes.follow(&mut follower).await?,
             };
             if follower.is_live() {

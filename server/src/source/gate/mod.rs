@@ -23,6 +23,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use ipnet::IpNet;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
@@ -104,8 +105,14 @@ pub(crate) enum Evidence<'e> {
     Operator,
 }
 
+/// Connects to addresses that this machine has no way to.
+pub(crate) trait Dial: Send + Sync {
+    /// A connection there.
+    fn connect(&self, to: SocketAddr) -> BoxFuture<'_, io::Result<TcpStream>>;
+}
+
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Gate {
     /// By `--allow-target`.
     allowed: Vec<IpNet>,
@@ -113,6 +120,8 @@ pub struct Gate {
     is_discovery_here: bool,
     /// Frontends on this machine, by name.
     frontends_here: BTreeSet<String>,
+    /// What connects instead of this machine.
+    dial: Option<Arc<dyn Dial>>,
     refusals: Arc<Refusals>,
 }
 
@@ -131,7 +140,13 @@ impl Gate {
         let here = from.prometheus.prometheus.iter().filter(|process| is_here(&process.url));
         let frontends_here = here.map(|process| process.name.clone()).collect();
         let allowed = from.trees.allow_target.clone();
-        Self { allowed, is_discovery_here, frontends_here, refusals: Arc::default() }
+        Self { allowed, is_discovery_here, frontends_here, dial: None, refusals: Arc::default() }
+    }
+
+    /// The same outside a cluster: what leads there connects. Its discovery is elsewhere, whatever the address of a tunnel to it.
+    #[cfg(feature = "kubernetes")]
+    pub(crate) fn through(self, dial: Arc<dyn Dial>) -> Self {
+        Self { dial: Some(dial), is_discovery_here: false, ..self }
     }
 
     /// One that lets through what is on this machine, for tests.
@@ -193,7 +208,7 @@ impl Gate {
             let addresses = self.resolve(crossing, address, evidence).await?;
             let mut last = io::Error::other("its name has no address");
             for address in addresses {
-                match TcpStream::connect(address).await {
+                match self.dial(address).await {
                     Ok(stream) => return Ok(stream),
                     Err(error) => last = error,
                 }
@@ -201,6 +216,13 @@ impl Gate {
             Err(NotConnected::Failed(last))
         };
         timeout(within, connected).await.unwrap_or(Err(NotConnected::Silent))
+    }
+
+    async fn dial(&self, to: SocketAddr) -> io::Result<TcpStream> {
+        match &self.dial {
+            Some(dial) => dial.connect(to).await,
+            None => TcpStream::connect(to).await,
+        }
     }
 
     /// The same for a ZeroMQ socket.

@@ -2,6 +2,8 @@
 //! delivered.
 
 mod follower;
+#[cfg(feature = "kubernetes")]
+mod pods;
 mod rotated;
 mod watch;
 
@@ -27,6 +29,9 @@ use crate::source::link::{FileStatus, REPORT_EVERY, unreadable};
 use crate::time::now;
 use follower::{CHUNK_BYTES, Follower, ReadOutcome};
 use watch::Watch;
+
+#[cfg(feature = "kubernetes")]
+pub use pods::PodLogs;
 
 /// Poll interval of a file.
 const POLL_EVERY: Duration = Duration::from_millis(200);
@@ -153,27 +158,35 @@ impl<'t> Log<'t> {
     /// Splits bytes into lines and delivers those that may matter.
     async fn handle(&mut self, bytes: &[u8]) -> Result<(), HubEnded> {
         self.lines.push(bytes);
-        while let Some(line) = self.lines.next() {
-            self.read += 1;
-            if may_matter(line) {
-                self.forwarded += 1;
-                let (log, line) = (Arc::clone(&self.name), Bytes::copy_from_slice(line));
-                self.to.deliver(now(), Payload::LogLine { log, line }).await?;
+        let mut lines = std::mem::replace(&mut self.lines, Lines::new(MAX_LOG_LINE_BYTES));
+        let mut delivered = Ok(());
+        while let Some(line) = lines.next() {
+            delivered = self.line(line).await;
+            if delivered.is_err() {
+                break;
             }
+        }
+        self.lines = lines;
+        delivered
+    }
+
+    /// Delivers a line if it may matter.
+    async fn line(&mut self, line: &[u8]) -> Result<(), HubEnded> {
+        self.read += 1;
+        if may_matter(line) {
+            self.forwarded += 1;
+            let (log, line) = (Arc::clone(&self.name), Bytes::copy_from_slice(line));
+            self.to.deliver(now(), Payload::LogLine { log, line }).await?;
         }
         Ok(())
     }
 
     /// The next bytes do not continue the current line: delivers it without its line feed.
     async fn cut(&mut self) -> Result<(), HubEnded> {
-        let Some(line) = self.lines.end() else { return Ok(()) };
-        self.read += 1;
-        if may_matter(&line) {
-            self.forwarded += 1;
-            let (log, line) = (Arc::clone(&self.name), line.into());
-            self.to.deliver(now(), Payload::LogLine { log, line }).await?;
+        match self.lines.end() {
+            Some(line) => self.line(&line).await,
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn counts(&self) -> String {

@@ -16,7 +16,7 @@ mod history;
 pub(crate) mod jetstream;
 mod session;
 mod status;
-pub(super) mod tls;
+mod tls;
 
 use std::collections::HashMap;
 use std::sync::Arc;

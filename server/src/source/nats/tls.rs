@@ -1,28 +1,15 @@
 //! Describes why TLS with a NATS server fails, and the option to change.
 
 use std::error::Error;
-use std::io;
 
 use rustls::{AlertDescription, CertificateError, Error as TlsError};
 
+use crate::source::cause::cause;
+
 /// `None`: not a TLS error. `has_ca`: `--nats-tls-ca` is given.
 pub(super) fn explain(error: &(dyn Error + 'static), shown: &str, has_ca: bool) -> Option<String> {
-    let error = find(error)?;
+    let error = cause::<TlsError>(error)?;
     Some(format!("TLS with NATS at {shown} fails: {error}. {}", advice(error, has_ca)))
-}
-
-/// The TLS error within `error`, which the client wraps in others.
-pub(in crate::source) fn find<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e TlsError> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(tls) = error.downcast_ref() {
-            return Some(tls);
-        }
-        // An I/O error does not return the wrapped error as its source.
-        let buffered = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        next = buffered.map(|buffered| buffered as &(dyn Error + 'static)).or_else(|| error.source());
-    }
-    None
 }
 
 fn advice(error: &TlsError, has_ca: bool) -> String {
@@ -67,6 +54,8 @@ fn advice(error: &TlsError, has_ca: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
 
     fn wrapped(error: TlsError) -> io::Error {

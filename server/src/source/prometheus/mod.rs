@@ -1,6 +1,8 @@
 //! Scrapes the metrics of a process over HTTP, and for a frontend also its list of workers and what its routers run with.
 
 mod client;
+#[cfg(feature = "kubernetes")]
+mod pods;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +24,9 @@ use crate::source::SourceStatus;
 use crate::source::link::{LastStatus, doubled, seconds};
 use crate::time::now;
 use client::{Client, Response};
+
+#[cfg(feature = "kubernetes")]
+pub use pods::PodMetrics;
 
 /// Longest wait after failures, unless the interval itself is longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);

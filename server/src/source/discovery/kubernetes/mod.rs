@@ -1,39 +1,45 @@
 //! Discovery in Kubernetes, as with Dynamo's operator: a custom resource for each process, which counts while an `EndpointSlice`
-//! says that its pod is ready. Lists both kinds, then watches them; after an expired version both are listed again, and what
-//! changed meanwhile is handed over. Only reads.
+//! says that its pod is ready. Watches both kinds; after an expired version both are listed again, and what changed meanwhile is
+//! handed over. Only reads.
 
-mod client;
+mod object;
 mod registry;
 
+use std::fmt::Debug;
 use std::time::Duration;
 
-use radixscope_dynamo::discovery::kubernetes::{WatchEvent, change, object_in_front, page, version};
-use radixscope_dynamo::discovery::pieces::{DocumentPart, Piece, Skipped};
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client};
 use radixscope_model::record::LinkState;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep_until};
 
 use super::budget::Pass;
-use super::http::{NoResponse, Parts};
 use super::{FIRST_WAIT, Follower, Stop};
 use crate::config::{Discovery, InvalidOption, KubernetesAt};
 use crate::hub::HubEnded;
 use crate::source::SourceStatus;
-use client::{Client, Resource, SLICES, WATCH_S, WORKERS};
-use registry::{Registry, ResourceKind};
+use crate::source::kubernetes::survey::Cluster;
+use crate::source::kubernetes::{
+    Failed, Failures, PAGES, Reach, Resource, SELECTOR, SLICES, WATCH_S, WORKERS,
+};
+use object::{Object, ResourceKind, WorkerResource};
+use registry::Registry;
 
 /// How long changes are gathered: a rollout changes a resource and a slice for every step of every pod.
 const GATHER: Duration = Duration::from_millis(50);
-/// How much longer than asked for a watch may last.
-const OVERTIME: Duration = Duration::from_secs(5);
-/// A watch that ends sooner is a failure: else it would begin again at once, for ever.
-const SHORTEST_WATCH: Duration = Duration::from_secs(1);
-/// Lists that are begun again because they took longer than their version was kept.
-const MAX_LISTS: u32 = 3;
-
 /// A namespace of a cluster.
 pub(super) struct Kubernetes {
-    client: Client,
+    reach: Reach,
+    /// `None`: it is not connected yet, or has to be again.
+    client: Option<Client>,
+    failures: Failures,
     registry: Registry,
+    /// Of [`PAGES`].
+    page: usize,
 }
 
 impl Kubernetes {
@@ -43,188 +49,170 @@ impl Kubernetes {
         options: &Discovery,
         namespace: Option<String>,
     ) -> Result<Self, InvalidOption> {
-        Ok(Self { client: Client::new(at, options)?, registry: Registry::new(namespace) })
+        let (reach, of_kubernetes) = Reach::of_options(at, options)?;
+        Ok(Self::at(reach, Some(of_kubernetes), namespace))
     }
 
+    /// A cluster that is connected already.
+    pub(super) fn of_cluster(cluster: &Cluster) -> Self {
+        let this = Self::at(cluster.reach.clone(), cluster.namespace.clone(), None);
+        Self { client: Some(cluster.client.clone()), ..this }
+    }
+
+    fn at(reach: Reach, of_kubernetes: Option<String>, namespace: Option<String>) -> Self {
+        let failures = Failures { api: reach.shown().to_owned(), namespace: of_kubernetes };
+        Self { reach, client: None, failures, registry: Registry::new(namespace), page: 0 }
+    }
+
+    /// The namespace of Kubernetes as it is shown.
     pub(super) fn namespace(&self) -> &str {
-        &self.client.namespace
+        self.failures.namespace.as_deref().unwrap_or("*")
     }
 
     /// Reads everything that is registered by processes that are ready.
     pub(super) async fn list(&mut self, to: &mut Follower<'_>) -> Result<(), Stop> {
-        self.read_all(to).await?;
-        self.hand_over(to).await.map_err(Stop::from)
+        self.watch(Until::Listed, to).await
     }
 
-    /// The versions to watch from.
-    async fn read_all(&mut self, to: &mut Follower<'_>) -> Result<[String; 2], Stop> {
-        to.cut.clear();
-        let workers = self.read(ResourceKind::Worker, to).await?;
-        Ok([workers, self.read(ResourceKind::Slice, to).await?])
-    }
-
-    /// Reports what is there, and what changes, until the connection fails.
+    /// Reports what is there, and what changes, until something fails.
     pub(super) async fn follow(&mut self, to: &mut Follower<'_>) -> Result<SourceStatus, HubEnded> {
-        loop {
-            let versions = match self.read_all(to).await {
-                Ok(versions) => versions,
-                Err(Stop::Failed(failed)) => return Ok(failed),
-                Err(Stop::Hub(ended)) => return Err(ended),
-            };
-            // Also where only watching is forbidden.
-            self.hand_over(to).await?;
-            match self.watch(versions, to).await? {
-                // Not at once, in case it is the response to every watch.
-                Ended::ReadAgain => tokio::time::sleep(FIRST_WAIT).await,
-                Ended::Failed(failed) => return Ok(failed),
-            }
+        match self.watch(Until::Failed, to).await {
+            Ok(()) => Ok(SourceStatus::connecting("The watches ended.".to_owned())),
+            Err(Stop::Failed(failed)) => Ok(failed),
+            Err(Stop::Hub(ended)) => Err(ended),
         }
     }
 
-    /// Reads all objects of a kind; the version to watch from.
-    async fn read(&mut self, kind: ResourceKind, to: &mut Follower<'_>) -> Result<String, Stop> {
-        let mut pass = Pass::begin();
-        let (mut next, mut version, mut lists) = (String::new(), None, 1);
-        self.registry.begin_pass();
-        loop {
-            if pass.is_over() {
-                to.cut(&pass.to_text());
-                return version.ok_or_else(|| self.client.cut(&pass).into());
-            }
-            let mut parts = match self.client.page(resource(kind), &next, &pass).await {
-                Ok(parts) => parts,
-                Err(Ended::ReadAgain) if lists < MAX_LISTS => {
-                    (next, lists) = (String::new(), lists + 1);
-                    self.registry.begin_pass();
-                    continue;
-                }
-                Err(Ended::ReadAgain) => {
-                    return Err(self.client.ended("the list expires while it is read").into());
-                }
-                Err(Ended::Failed(failed)) => return Err(failed.into()),
-            };
-            let around = self.read_page(kind, &mut parts, to).await;
-            pass.took(parts.received_bytes());
-            let Some(around) = around? else {
-                pass.end();
-                continue;
-            };
-            let page = page(&around.json).map_err(|error| self.client.strange(&error))?;
-            if page.next.is_empty() {
-                self.registry.end_pass(kind);
-                return Ok(page.version);
-            }
-            (next, version) = (page.next, Some(page.version));
+    async fn client(&mut self) -> Result<Client, SourceStatus> {
+        if let Some(client) = &self.client {
+            return Ok(client.clone());
         }
+        let client = self.reach.connect().await?;
+        Ok(self.client.insert(client).clone())
     }
 
-    /// Reads the objects of a page; what is around them. `None`: it is longer than is read.
-    async fn read_page(
-        &mut self,
-        kind: ResourceKind,
-        parts: &mut Parts,
-        to: &mut Follower<'_>,
-    ) -> Result<Option<Piece>, Stop> {
+    async fn watch(&mut self, until: Until, to: &mut Follower<'_>) -> Result<(), Stop> {
+        to.cut.clear();
+        let mut changes = self.changes().await?;
+        let mut lists = [Listed::No(Pass::begin()), Listed::No(Pass::begin())];
+        let mut tell_at = None;
         loop {
-            match parts.next().await {
-                Ok(DocumentPart::Element(Piece { json, left_out: Skipped::Nothing, .. })) => {
-                    self.registry.put(kind, &json);
-                }
-                Ok(DocumentPart::Element(Piece { json, bytes, .. })) => {
-                    self.registry.put_too_large(kind, &json, bytes);
-                }
-                Ok(DocumentPart::End(around)) => return Ok(Some(around)),
-                Err(NoResponse::Endless) => return Ok(None),
-                Err(why) => return Err(self.client.failed("list", resource(kind), why).into()),
-            }
-            self.report_unreadable(to).await?;
-        }
-    }
-
-    /// Reports what changes from these versions on.
-    async fn watch(
-        &mut self,
-        [workers, slices]: [String; 2],
-        to: &mut Follower<'_>,
-    ) -> Result<Ended, HubEnded> {
-        let begun = async {
-            let workers = Watch::begin(&self.client, ResourceKind::Worker, workers).await?;
-            Ok((workers, Watch::begin(&self.client, ResourceKind::Slice, slices).await?))
-        };
-        let (mut workers, mut slices) = match begun.await {
-            Ok(begun) => begun,
-            Err(ended) => return Ok(ended),
-        };
-        let mut tell_at = Some(Instant::now());
-        loop {
-            let (watch, line) = tokio::select! {
-                line = workers.next(&self.client) => (&mut workers, line),
-                line = slices.next(&self.client) => (&mut slices, line),
+            let change = tokio::select! {
+                change = changes.next() => change,
                 () = sleep_until(tell_at.unwrap_or_else(Instant::now)), if tell_at.is_some() => {
                     self.publish(to).await?;
                     tell_at = None;
                     continue;
                 }
             };
-            let taken = match line {
-                Ok(Some(line)) if line.left_out == Skipped::Nothing => self.handle_line(watch, &line.json),
-                Ok(Some(line)) => {
-                    self.skip_too_large(watch.kind, &line);
-                    Ok(())
+            // A watcher never ends.
+            let Some((kind, change)) = change else { return Ok(()) };
+            let list = &mut lists[kind as usize];
+            match change {
+                Ok(Event::Init) => {
+                    self.registry.begin_pass(kind);
+                    *list = Listed::No(Pass::begin());
                 }
-                Ok(None) => watch.begin_again(&self.client).await,
-                Err(ended) => Err(ended),
-            };
+                Ok(Event::InitApply(object)) => {
+                    self.registry.put(&object);
+                    if let Listed::No(pass) = list {
+                        pass.took(object.bytes() as u64);
+                        if pass.is_over() {
+                            return self.cut(pass.to_text(), to).await;
+                        }
+                    }
+                }
+                Ok(Event::InitDone) => {
+                    self.registry.end_pass(kind);
+                    *list = Listed::Yes;
+                }
+                Ok(Event::Apply(object)) => self.registry.put(&object),
+                Ok(Event::Delete(object)) => self.registry.end(&object),
+                Err(error) => self.failed(kind, &error).await?,
+            }
             // At once: there may be many of them before changes are handed over.
             self.report_unreadable(to).await?;
-            if let Err(ended) = taken {
-                return Ok(ended);
+            if lists.iter().all(|list| matches!(list, Listed::Yes)) {
+                if until == Until::Listed {
+                    return Ok(self.hand_over(to).await?);
+                }
+                tell_at = tell_at.or_else(|| Some(Instant::now() + GATHER));
             }
-            tell_at = tell_at.or_else(|| Some(Instant::now() + GATHER));
         }
     }
 
-    /// Takes a line of a watch.
-    fn handle_line(&mut self, watch: &mut Watch, line: &[u8]) -> Result<(), Ended> {
-        let object = match change(line) {
-            Ok(WatchEvent::Put(object)) => {
-                self.registry.put(watch.kind, object);
-                object
-            }
-            Ok(WatchEvent::End(object)) => {
-                self.registry.end(watch.kind, object);
-                object
-            }
-            Ok(WatchEvent::Bookmark(object)) => object,
-            Ok(WatchEvent::Failed(status)) if status.code == 410 => return Err(Ended::ReadAgain),
-            Ok(WatchEvent::Failed(status)) => return Err(Ended::Failed(self.client.ended(&status.message))),
-            Err(error) => return Err(Ended::Failed(self.client.strange(&error))),
+    /// What becomes of objects of both kinds.
+    async fn changes(&mut self) -> Result<BoxStream<'static, Change>, SourceStatus> {
+        let client = self.client().await?;
+        let config = watcher::Config::default().timeout(WATCH_S).page_size(PAGES[self.page]);
+        let workers = self.of_kind::<WorkerResource>(&client, config.clone(), ResourceKind::Worker);
+        let slices = self.of_kind::<EndpointSlice>(&client, config.labels(SELECTOR), ResourceKind::Slice);
+        Ok(stream::select(workers, slices).boxed())
+    }
+
+    fn of_kind<K>(
+        &self,
+        client: &Client,
+        config: watcher::Config,
+        kind: ResourceKind,
+    ) -> BoxStream<'static, Change>
+    where
+        K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+            + Clone
+            + Debug
+            + DeserializeOwned
+            + Send
+            + Into<Object>
+            + 'static,
+    {
+        let api: Api<K> = match &self.failures.namespace {
+            Some(namespace) => Api::namespaced(client.clone(), namespace),
+            None => Api::all(client.clone()),
         };
-        // An object that says no version is one that cannot be read: the watch goes on after the one before.
-        if let Some(version) = version(object).ok().filter(|version| !version.is_empty()) {
-            watch.version = version;
-        }
-        Ok(())
+        watcher(api, config).map(move |event| (kind, event.map(to_object))).boxed()
     }
 
-    /// Takes a line of a watch with an object that is larger than one may be. The watch goes on after the one before.
-    fn skip_too_large(&mut self, kind: ResourceKind, line: &Piece) {
-        match change(&line.json) {
-            Ok(WatchEvent::End(object)) => self.registry.end_too_large(kind, object, line.bytes),
-            Ok(WatchEvent::Put(object)) => self.registry.put_too_large(kind, object, line.bytes),
-            // Of a line that is cut only the front can be read.
-            _ => {
-                let object = object_in_front(&line.json).unwrap_or_default();
-                self.registry.put_too_large(kind, object, line.bytes);
+    /// A watch failed. `Ok`: it goes on by itself.
+    async fn failed(&mut self, kind: ResourceKind, error: &watcher::Error) -> Result<(), Stop> {
+        match self.failures.of_watch(resource(kind), error) {
+            // Not at once, in case it is the response to every watch.
+            Failed::Expired => {
+                tokio::time::sleep(FIRST_WAIT).await;
+                Ok(())
+            }
+            Failed::TooLong(_) if self.page + 1 < PAGES.len() => {
+                self.page += 1;
+                Err(SourceStatus::connecting(format!(
+                    "A page of {} objects is too long: the next have {}.",
+                    PAGES[self.page - 1],
+                    PAGES[self.page]
+                ))
+                .into())
+            }
+            failed => {
+                if matches!(failed, Failed::Credentials(_)) {
+                    self.client = None;
+                }
+                Err(failed.status().into())
             }
         }
+    }
+
+    /// A list is longer than lists may be: what was read counts, and nothing else is gone.
+    async fn cut(&mut self, why: String, to: &mut Follower<'_>) -> Result<(), Stop> {
+        self.report_unreadable(to).await?;
+        self.hand_over(to).await?;
+        Err(SourceStatus::refused(format!("{why}. Is {} Kubernetes' API?", self.failures.api)).into())
     }
 
     async fn publish(&mut self, to: &mut Follower<'_>) -> Result<(), HubEnded> {
         self.hand_over(to).await?;
-        let (count, namespace, remarks) = (to.count(), self.namespace(), self.registry.remarks());
-        let detail = format!("Kubernetes namespace {namespace}: {count}.{remarks}");
-        to.say(LinkState::Live, detail).await
+        let (count, remarks) = (to.count(), self.registry.remarks());
+        let place = match &self.failures.namespace {
+            Some(namespace) => format!("Kubernetes namespace {namespace}"),
+            None => "All namespaces of Kubernetes".to_owned(),
+        };
+        to.say(LinkState::Live, format!("{place}: {count}.{remarks}")).await
     }
 
     /// Hands over what changed: what came or is other first, so that no process that moved seems to be gone meanwhile.
@@ -250,48 +238,36 @@ impl Kubernetes {
     }
 }
 
+/// How far a watch goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// Everything is listed once.
+    Listed,
+    Failed,
+}
+
+/// Whether all objects of a kind are known.
+enum Listed {
+    Yes,
+    No(Pass),
+}
+
+/// What became of an object, or of the watch.
+type Change = (ResourceKind, Result<Event<Object>, watcher::Error>);
+
+fn to_object<K: Into<Object>>(event: Event<K>) -> Event<Object> {
+    match event {
+        Event::Init => Event::Init,
+        Event::InitApply(object) => Event::InitApply(object.into()),
+        Event::InitDone => Event::InitDone,
+        Event::Apply(object) => Event::Apply(object.into()),
+        Event::Delete(object) => Event::Delete(object.into()),
+    }
+}
+
 fn resource(kind: ResourceKind) -> Resource {
     match kind {
         ResourceKind::Worker => WORKERS,
         ResourceKind::Slice => SLICES,
-    }
-}
-
-/// Why watching ended.
-enum Ended {
-    /// The version to watch from is no longer kept.
-    ReadAgain,
-    Failed(SourceStatus),
-}
-
-/// A watch of one kind of objects. The API server ends it after a while; then it goes on from where it was.
-struct Watch {
-    kind: ResourceKind,
-    version: String,
-    since: Instant,
-    lines: Parts,
-}
-
-impl Watch {
-    async fn begin(client: &Client, kind: ResourceKind, version: String) -> Result<Self, Ended> {
-        let lines = client.watch(resource(kind), &version).await?;
-        Ok(Self { kind, version, since: Instant::now(), lines })
-    }
-
-    /// The next line; `None`: it is over. Cancel-safe.
-    async fn next(&mut self, client: &Client) -> Result<Option<Piece>, Ended> {
-        let until = self.since + Duration::from_secs(WATCH_S) + OVERTIME;
-        match timeout_at(until, self.lines.next()).await.unwrap_or(Err(NoResponse::Silent)) {
-            Ok(DocumentPart::Element(line) | DocumentPart::End(line)) => Ok(Some(line)),
-            // Silent: its connection is dead, or it goes on for longer than it should.
-            Err(NoResponse::Ended | NoResponse::Silent) if self.since.elapsed() >= SHORTEST_WATCH => Ok(None),
-            Err(why) => Err(Ended::Failed(client.failed("watch", resource(self.kind), why))),
-        }
-    }
-
-    /// Another one that goes on where this one ended.
-    async fn begin_again(&mut self, client: &Client) -> Result<(), Ended> {
-        *self = Self::begin(client, self.kind, std::mem::take(&mut self.version)).await?;
-        Ok(())
     }
 }

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytes::Bytes;
-use radixscope_dynamo::discovery::kubernetes::{
-    Meta, Pod, WorkerMetadata, meta, name_in_front, ready_pods, worker_metadata,
-};
+use radixscope_dynamo::discovery::kubernetes::{WorkerMetadata, worker_metadata};
 use radixscope_dynamo::error::{DecodeError, Reason};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::budget::{MAX_HELD_BYTES, MAX_OBJECT_BYTES, bound, size};
 use super::super::entries::{EntryValue, Found, wants};
+use super::object::{Object, Pod, ResourceKind};
 
 /// Most objects of a kind that are held: ten thousand workers are more than a cluster has pods for.
 const MAX_OBJECTS: usize = 10_000;
@@ -18,13 +17,6 @@ const MAX_OBJECTS: usize = 10_000;
 const MAX_UNREADABLE: usize = 1_000;
 /// What an object, an entry or a pod takes beside its texts.
 const OVERHEAD_BYTES: usize = 120;
-
-/// A kind of object.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum ResourceKind {
-    Worker,
-    Slice,
-}
 
 /// See the module.
 #[derive(Default)]
@@ -49,8 +41,8 @@ pub(super) struct Registry {
     unreadable: BTreeMap<(ResourceKind, String), Unreadable>,
     /// Faults that were not handed over yet.
     faults: Vec<DecodeError>,
-    /// Number of the list that is being read.
-    pass: u32,
+    /// Numbers of the lists that are being read, of workers and of slices.
+    passes: [u32; 2],
 }
 
 /// A process that registered.
@@ -83,30 +75,27 @@ impl Registry {
     }
 
     /// A list of all objects of a kind begins.
-    pub(super) fn begin_pass(&mut self) {
-        self.pass = self.pass.wrapping_add(1);
+    pub(super) fn begin_pass(&mut self, kind: ResourceKind) {
+        let pass = &mut self.passes[kind as usize];
+        *pass = pass.wrapping_add(1);
+    }
+
+    fn pass(&self, kind: ResourceKind) -> u32 {
+        self.passes[kind as usize]
     }
 
     /// An object is so now. One that cannot be read stays as it was, as in Dynamo's own discovery, unless it is another one of
     /// that name.
-    pub(super) fn put(&mut self, kind: ResourceKind, object: &[u8]) {
-        let (name, read) = match meta(object) {
-            Ok(meta) => (meta.name.clone(), self.read(kind, meta, object)),
-            Err(error) => (String::new(), Err(error)),
+    pub(super) fn put(&mut self, object: &Object) {
+        let kind = object.kind();
+        let (name, read) = match object.name() {
+            Some(name) => (name.clone(), self.read(name, object)),
+            None => (
+                String::new(),
+                Err(DecodeError::new(Reason::MissingField, "discovery: metadata.name is missing")),
+            ),
         };
-        self.put_read(kind, name, read);
-    }
-
-    /// The same of an object that is larger than one may be, of which only the front is there.
-    pub(super) fn put_too_large(&mut self, kind: ResourceKind, front: &[u8], bytes: u64) {
-        let name = name_in_front(front).unwrap_or_default();
-        let detail =
-            format!("discovery: an object of {}, more than {}", size(bytes), bound(MAX_OBJECT_BYTES));
-        self.put_read(kind, name, Err(DecodeError::new(Reason::TooLarge, detail)));
-    }
-
-    fn put_read(&mut self, kind: ResourceKind, name: String, read: Result<(), DecodeError>) {
-        let pass = self.pass;
+        let pass = self.pass(kind);
         match kind {
             ResourceKind::Worker => drop(self.workers.get_mut(&name).map(|known| known.pass = pass)),
             ResourceKind::Slice => drop(self.slices.get_mut(&name).map(|known| known.pass = pass)),
@@ -129,8 +118,8 @@ impl Registry {
         std::mem::take(&mut self.faults)
     }
 
-    fn read(&mut self, kind: ResourceKind, meta: Meta, object: &[u8]) -> Result<(), DecodeError> {
-        let Meta { name, uid, owner, .. } = meta;
+    fn read(&mut self, name: String, object: &Object) -> Result<(), DecodeError> {
+        let kind = object.kind();
         let known_bytes = match kind {
             ResourceKind::Worker => self.workers.get(&name).map(|known| known.bytes),
             ResourceKind::Slice => self.slices.get(&name).map(|known| known.bytes),
@@ -140,21 +129,29 @@ impl Registry {
             return Err(DecodeError::new(Reason::TooLarge, "discovery: more than 10,000 objects of a kind"));
         }
         let room = MAX_HELD_BYTES - self.bytes + known_bytes.unwrap_or(0);
-        match kind {
-            ResourceKind::Slice => {
-                let pods = ready_pods(object)?;
+        match object {
+            Object::Slice(_) => {
+                let pods = object.ready_pods();
                 // Each is held here and among those that are ready.
                 let of_pod = |pod: &Pod| 2 * (pod.name.len() + pod.uid.len() + OVERHEAD_BYTES);
                 let bytes = name.len() + OVERHEAD_BYTES + pods.iter().map(of_pod).sum::<usize>();
                 within(bytes, room)?;
                 self.put_slice(name, pods, bytes);
             }
-            ResourceKind::Worker => {
+            Object::Worker(worker) => {
+                let uid = worker.metadata.uid.clone().unwrap_or_default();
                 if self.workers.get(&name).is_some_and(|known| known.uid != uid) {
                     self.remove_worker(&name);
                 }
-                let entries = entries(&name, worker_metadata(object)?, self.namespace.as_deref());
-                let pod = owner.unwrap_or_else(|| Pod { name: name.clone(), uid: String::new() });
+                let spec = worker.spec.as_ref().map_or("null", |spec| spec.get());
+                if spec.len() > MAX_OBJECT_BYTES {
+                    let (is, most) = (size(spec.len() as u64), bound(MAX_OBJECT_BYTES));
+                    let detail = format!("discovery: an object of {is}, more than {most}");
+                    return Err(DecodeError::new(Reason::TooLarge, detail));
+                }
+                let process = name.rsplit('/').next().unwrap_or_default();
+                let entries = entries(process, worker_metadata(spec)?, self.namespace.as_deref());
+                let pod = object.owner().unwrap_or_else(|| Pod { name: name.clone(), uid: String::new() });
                 let of_entry = |found: &Found| match &found.value {
                     EntryValue::Read(value) => found.key.len() + value.len() + OVERHEAD_BYTES,
                     EntryValue::TooLarge { .. } => found.key.len() + OVERHEAD_BYTES,
@@ -167,7 +164,8 @@ impl Registry {
                 self.bytes += bytes;
                 self.by_pod.insert((pod.name.clone(), name.clone()));
                 self.changed.insert(name.clone());
-                let worker = Worker { uid, pod, entries, bytes, counts: false, pass: self.pass };
+                let pass = self.pass(kind);
+                let worker = Worker { uid, pod, entries, bytes, counts: false, pass };
                 self.workers.insert(name, worker);
             }
         }
@@ -181,7 +179,8 @@ impl Registry {
         self.bytes = self.bytes + bytes - known.as_ref().map_or(0, |known| known.bytes);
         let before = known.map(|known| known.pods).unwrap_or_default();
         self.readiness(&before, &pods);
-        self.slices.insert(name, Slice { pods, bytes, pass: self.pass });
+        let pass = self.pass(ResourceKind::Slice);
+        self.slices.insert(name, Slice { pods, bytes, pass });
     }
 
     /// A slice that listed some pods as ready lists others now.
@@ -232,18 +231,10 @@ impl Registry {
     }
 
     /// An object is gone.
-    pub(super) fn end(&mut self, kind: ResourceKind, object: &[u8]) {
-        match meta(object) {
-            Ok(meta) => self.remove(kind, meta.name),
-            Err(error) => self.faults.push(error),
-        }
-    }
-
-    /// The same of an object that is larger than one may be.
-    pub(super) fn end_too_large(&mut self, kind: ResourceKind, front: &[u8], bytes: u64) {
-        match name_in_front(front) {
-            Some(name) => self.remove(kind, name),
-            None => self.put_too_large(kind, front, bytes),
+    pub(super) fn end(&mut self, object: &Object) {
+        // One without a name was never held.
+        if let Some(name) = object.name() {
+            self.remove(object.kind(), name);
         }
     }
 
@@ -257,7 +248,7 @@ impl Registry {
 
     /// The list of all objects of a kind is complete: there are no others.
     pub(super) fn end_pass(&mut self, kind: ResourceKind) {
-        let pass = self.pass;
+        let pass = self.pass(kind);
         let removed: Vec<String> = match kind {
             ResourceKind::Worker => names(&self.workers, |worker| worker.pass != pass),
             ResourceKind::Slice => names(&self.slices, |slice| slice.pass != pass),
@@ -320,7 +311,8 @@ impl Registry {
 
     /// What it is that is registered and does not count, in words; "" if there is nothing. As of the last changes.
     pub(super) fn remarks(&self) -> String {
-        let mut waiting = self.workers.iter().filter(|(_, worker)| !worker.counts).map(|(name, _)| name);
+        let mut waiting =
+            self.workers.iter().filter(|(_, worker)| !worker.counts).map(|(name, _)| shown(name));
         let mut detail = match (waiting.next(), waiting.count()) {
             (None, _) => String::new(),
             (Some(name), 0) => format!(" 1 more process is registered ({name}); its pod is not ready."),
@@ -332,10 +324,16 @@ impl Registry {
         if let Some(((_, name), Unreadable { error, .. })) = self.unreadable.first_key_value() {
             let count = self.unreadable.len();
             let more = if count == MAX_UNREADABLE { " or more" } else { "" };
+            let name = shown(name);
             detail.push_str(&format!(" Invalid objects: {count}{more}, the first is {name:?} ({error})."));
         }
         detail
     }
+}
+
+/// An object without a namespace has its name only.
+fn shown(name: &str) -> &str {
+    name.strip_prefix('/').unwrap_or(name)
 }
 
 fn names<T>(of: &BTreeMap<String, T>, which: impl Fn(&T) -> bool) -> Vec<String> {
@@ -351,17 +349,17 @@ fn within(bytes: usize, room: usize) -> Result<(), DecodeError> {
 }
 
 /// A resource's entries as a store of keys would have them.
-fn entries(name: &str, read: WorkerMetadata<'_>, namespace: Option<&str>) -> Vec<Found> {
+fn entries(process: &str, read: WorkerMetadata<'_>, namespace: Option<&str>) -> Vec<Found> {
     let WorkerMetadata { instance_id, entries } = read;
-    let entry = |(mut key, value): (String, &[u8])| {
+    let entry = |(mut key, value): (String, &str)| {
         // Dynamo 0.8 leaves the process out of `namespace/component/endpoint/process`.
         let is_of_all =
             (key.starts_with("v1/instances/") || key.starts_with("v1/mdc/")) && key.matches('/').count() == 4;
         if is_of_all {
-            key = format!("{key}/{name}");
+            key = format!("{key}/{process}");
         }
         // In etcd the lease is the process.
-        let value = EntryValue::of(value.len(), || Bytes::copy_from_slice(value));
+        let value = EntryValue::of(value.len(), || Bytes::copy_from_slice(value.as_bytes()));
         wants(namespace, &key).then_some(Found { key, value, lease: instance_id })
     };
     entries.into_iter().filter_map(entry).collect()
@@ -372,18 +370,18 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn worker(name: &str, uid: &str, pod_uid: &str, endpoints: Value) -> Vec<u8> {
-        let owner = json!([{"kind": "Pod", "name": name, "uid": pod_uid}]);
-        json!({"metadata": {"name": name, "uid": uid, "ownerReferences": owner},
-            "spec": {"data": {"endpoints": endpoints}}})
-        .to_string()
-        .into_bytes()
+    fn worker(name: &str, uid: &str, pod_uid: &str, endpoints: Value) -> Object {
+        let owner = json!([{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": pod_uid}]);
+        let worker = json!({"metadata": {"name": name, "uid": uid, "ownerReferences": owner},
+            "spec": {"data": {"endpoints": endpoints}}});
+        Object::Worker(serde_json::from_str(&worker.to_string()).unwrap())
     }
 
-    fn slice(name: &str, pods: &[(&str, &str)]) -> Vec<u8> {
-        let endpoint = |(name, uid): &(&str, &str)| json!({"conditions": {"ready": true}, "targetRef": {"kind": "Pod", "name": name, "uid": uid}});
+    fn slice(name: &str, pods: &[(&str, &str)]) -> Object {
+        let endpoint = |(name, uid): &(&str, &str)| json!({"addresses": [], "conditions": {"ready": true}, "targetRef": {"kind": "Pod", "name": name, "uid": uid}});
         let endpoints: Vec<Value> = pods.iter().map(endpoint).collect();
-        json!({"metadata": {"name": name}, "endpoints": endpoints}).to_string().into_bytes()
+        let slice = json!({"metadata": {"name": name}, "addressType": "IPv4", "endpoints": endpoints});
+        Object::Slice(serde_json::from_value(slice).unwrap())
     }
 
     /// A registry, and the keys that its changes come to.
@@ -423,13 +421,13 @@ mod tests {
     fn a_process_counts_while_its_own_pod_is_ready() {
         let mut registry = Followed::default();
         let endpoints = json!({"n/c/e/2a": {"instance_id": 42}});
-        registry.put(ResourceKind::Worker, &worker("a", "c1", "p1", endpoints.clone()));
+        registry.put(&worker("a", "c1", "p1", endpoints.clone()));
         assert_eq!(registry.keys(), NONE);
         assert!(registry.remarks().contains("not ready"));
         // A pod may be in two slices for a moment.
-        registry.put(ResourceKind::Slice, &slice("s", &[("a", "p1")]));
-        registry.put(ResourceKind::Slice, &slice("t", &[("a", "p1"), ("b", "p2")]));
-        registry.put(ResourceKind::Slice, &slice("s", &[]));
+        registry.put(&slice("s", &[("a", "p1")]));
+        registry.put(&slice("t", &[("a", "p1"), ("b", "p2")]));
+        registry.put(&slice("s", &[]));
         let (put, _) = registry.changes();
         assert_eq!(
             put.iter().map(|found| (&*found.key, found.lease)).collect::<Vec<_>>(),
@@ -438,23 +436,23 @@ mod tests {
         assert_eq!(registry.remarks(), "");
         registry.keys.insert(ENTRY.to_owned());
         // The next pod of that name did not register yet.
-        registry.put(ResourceKind::Slice, &slice("t", &[("a", "p3")]));
+        registry.put(&slice("t", &[("a", "p3")]));
         assert_eq!(registry.keys(), NONE);
-        registry.put(ResourceKind::Worker, &worker("a", "c2", "p3", endpoints));
+        registry.put(&worker("a", "c2", "p3", endpoints));
         assert_eq!(registry.keys(), [ENTRY]);
-        registry.end(ResourceKind::Worker, &worker("a", "c2", "p3", json!(null)));
+        registry.end(&worker("a", "c2", "p3", json!(null)));
         assert_eq!(registry.keys(), NONE);
     }
 
     #[test]
     fn what_cannot_be_read_stays_as_it_was_and_is_reported_once() {
         let mut registry = Followed::default();
-        registry.put(ResourceKind::Slice, &slice("s", &[("a", "p1")]));
-        registry.put(ResourceKind::Worker, &worker("a", "c1", "p1", json!({"n/c/e/2a": {}})));
+        registry.put(&slice("s", &[("a", "p1")]));
+        registry.put(&worker("a", "c1", "p1", json!({"n/c/e/2a": {}})));
         let bad = worker("a", "c1", "p1", json!([7]));
-        registry.put(ResourceKind::Worker, &bad);
+        registry.put(&bad);
         assert_eq!(registry.take_faults().len(), 1);
-        registry.put(ResourceKind::Worker, &bad);
+        registry.put(&bad);
         assert_eq!(registry.take_faults(), []);
         assert_eq!(registry.keys(), [ENTRY]);
         assert!(
@@ -463,23 +461,24 @@ mod tests {
             registry.remarks()
         );
         // Another resource of that name: what the one before registered is gone.
-        registry.put(ResourceKind::Worker, &worker("a", "c2", "p1", json!([7])));
+        registry.put(&worker("a", "c2", "p1", json!([7])));
         assert_eq!(registry.keys(), NONE);
-        registry.begin_pass();
+        registry.begin_pass(ResourceKind::Worker);
         registry.end_pass(ResourceKind::Worker);
         assert_eq!(registry.remarks(), "");
         registry.take_faults();
-        registry.put(ResourceKind::Slice, b"{}");
-        registry.end(ResourceKind::Slice, b"[]");
-        assert_eq!(registry.take_faults().len(), 2);
+        let nameless = Object::Worker(serde_json::from_str("{}").unwrap());
+        registry.put(&nameless);
+        registry.end(&nameless);
+        assert_eq!(registry.take_faults().len(), 1);
     }
 
     #[test]
     fn keys_without_a_process_are_distinguished() {
         let mut registry = Followed::default();
-        registry.put(ResourceKind::Slice, &slice("s", &[("a", "p"), ("b", "p")]));
+        registry.put(&slice("s", &[("a", "p"), ("b", "p")]));
         for name in ["a", "b"] {
-            registry.put(ResourceKind::Worker, &worker(name, "c", "p", json!({"n/c/e": {}})));
+            registry.put(&worker(name, "c", "p", json!({"n/c/e": {}})));
         }
         assert_eq!(registry.keys(), ["v1/instances/n/c/e/a", "v1/instances/n/c/e/b"]);
     }
@@ -489,19 +488,19 @@ mod tests {
         let mut registry = Followed::default();
         let names: Vec<String> = (0..1_000).map(|n| format!("w{n}")).collect();
         let pods: Vec<(&str, &str)> = names.iter().map(|name| (&**name, "p")).collect();
-        registry.put(ResourceKind::Slice, &slice("s", &pods));
+        registry.put(&slice("s", &pods));
         let endpoints = |n: usize, value: u32| {
             let entries = (0..10).map(|e| (format!("n/c/e{e}/{n:x}"), json!({"instance_id": n, "v": value})));
             Value::Object(entries.collect())
         };
         for (n, name) in names.iter().enumerate() {
-            registry.put(ResourceKind::Worker, &worker(name, "c", "p", endpoints(n, 0)));
+            registry.put(&worker(name, "c", "p", endpoints(n, 0)));
         }
         assert_eq!(registry.keys().len(), 10_000);
-        registry.put(ResourceKind::Worker, &worker("w7", "c", "p", endpoints(7, 1)));
+        registry.put(&worker("w7", "c", "p", endpoints(7, 1)));
         let (put, removed) = registry.changes();
         assert_eq!((put.len(), removed.len()), (10, 0));
-        registry.put(ResourceKind::Slice, &slice("s", &pods[3..]));
+        registry.put(&slice("s", &pods[3..]));
         let (put, removed) = registry.changes();
         assert_eq!((put.len(), removed.len()), (0, 30));
         assert!(registry.changes() == (vec![], vec![]));
@@ -510,16 +509,16 @@ mod tests {
     #[test]
     fn a_key_of_two_processes_stays_until_both_are_gone() {
         let mut registry = Followed::default();
-        registry.put(ResourceKind::Slice, &slice("s", &[("a", "p"), ("b", "p")]));
+        registry.put(&slice("s", &[("a", "p"), ("b", "p")]));
         for name in ["a", "b"] {
-            registry.put(ResourceKind::Worker, &worker(name, "c", "p", json!({"n/c/e/2a": {"of": name}})));
+            registry.put(&worker(name, "c", "p", json!({"n/c/e/2a": {"of": name}})));
         }
         assert_eq!(registry.keys(), [ENTRY]);
-        registry.end(ResourceKind::Worker, &worker("b", "c", "p", json!(null)));
+        registry.end(&worker("b", "c", "p", json!(null)));
         let (put, removed) = registry.changes();
         assert_eq!((put.len(), removed.len()), (1, 0));
         assert!(matches!(&put[0].value, super::EntryValue::Read(value) if value.ends_with(b"\"a\"}")));
-        registry.end(ResourceKind::Worker, &worker("a", "c", "p", json!(null)));
+        registry.end(&worker("a", "c", "p", json!(null)));
         assert_eq!(registry.keys(), NONE);
     }
 
@@ -531,8 +530,8 @@ mod tests {
         let pods: Vec<String> = (0..1_000).map(|n| format!("{n:0200}")).collect();
         let pods: Vec<(&str, &str)> = pods.iter().map(|name| (&**name, "p")).collect();
         for n in 0..30 {
-            registry.put(ResourceKind::Worker, &worker(&format!("w{n}"), "c", "p", large.clone().into()));
-            registry.put(ResourceKind::Slice, &slice(&format!("s{n}"), &pods));
+            registry.put(&worker(&format!("w{n}"), "c", "p", large.clone().into()));
+            registry.put(&slice(&format!("s{n}"), &pods));
             assert!(registry.bytes <= MAX_HELD_BYTES);
         }
         assert!(
@@ -541,9 +540,10 @@ mod tests {
             registry.remarks()
         );
         assert!(!registry.take_faults().is_empty());
-        registry.begin_pass();
-        registry.end_pass(ResourceKind::Worker);
-        registry.end_pass(ResourceKind::Slice);
+        for kind in [ResourceKind::Worker, ResourceKind::Slice] {
+            registry.begin_pass(kind);
+            registry.end_pass(kind);
+        }
         assert_eq!((registry.bytes, registry.ready.len(), registry.by_pod.len()), (0, 0, 0));
         assert_eq!(registry.remarks(), "");
     }
@@ -551,21 +551,37 @@ mod tests {
     #[test]
     fn an_object_that_is_too_large_is_named_and_stays_as_it_was() {
         let mut registry = Followed::default();
-        registry.put(ResourceKind::Slice, &slice("s", &[("a", "p1")]));
-        registry.put(ResourceKind::Worker, &worker("a", "c1", "p1", json!({"n/c/e/2a": {}})));
-        registry.put_too_large(
-            ResourceKind::Worker,
-            br#"{"metadata":{"name":"a","uid":"c1"},"spec":{"da"#,
-            9_000_000,
-        );
+        registry.put(&slice("s", &[("a", "p1")]));
+        registry.put(&worker("a", "c1", "p1", json!({"n/c/e/2a": {}})));
+        registry.put(&worker("a", "c1", "p1", json!({"n/c/e/2a": "x".repeat(3_000_000)})));
         assert_eq!(registry.keys(), [ENTRY]);
         let remarks = registry.remarks();
         assert!(
-            remarks.contains(r#"the first is "a" (discovery: an object of 9 MB, more than 2 MiB)"#),
+            remarks.contains(r#"the first is "a" (discovery: an object of 3 MB, more than 2 MiB)"#),
             "{remarks}"
         );
-        registry.end_too_large(ResourceKind::Worker, br#"{"metadata":{"name":"a"},"spec":{"da"#, 9_000_000);
+        registry.end(&worker("a", "c1", "p1", json!(null)));
         assert_eq!(registry.keys(), NONE);
         assert_eq!(registry.remarks(), "");
+    }
+
+    #[test]
+    fn objects_of_one_name_in_two_namespaces_are_two() {
+        let mut registry = Followed::default();
+        let within = |mut object: Object, namespace: &str| {
+            let meta = match &mut object {
+                Object::Worker(worker) => &mut worker.metadata,
+                Object::Slice(slice) => &mut slice.metadata,
+            };
+            meta.namespace = Some(namespace.to_owned());
+            object
+        };
+        for (namespace, key) in [("x", "n/c/e/1"), ("y", "n/c/e/2")] {
+            registry.put(&within(worker("a", "c1", "p1", json!({key: {}})), namespace));
+        }
+        registry.put(&within(slice("s", &[("a", "p1")]), "x"));
+        assert_eq!(registry.keys(), ["v1/instances/n/c/e/1"], "the pod of y is not ready");
+        registry.put(&within(slice("s", &[("a", "p1")]), "y"));
+        assert_eq!(registry.keys(), ["v1/instances/n/c/e/1", "v1/instances/n/c/e/2"]);
     }
 }

@@ -1,0 +1,54 @@
+//! `--kubernetes` in a binary that was built without it.
+
+use anyhow::anyhow;
+
+use super::Failure;
+use super::server::Feed;
+use crate::config::Sources;
+use crate::source::discovery::DiscoverySource;
+use crate::source::gate::Gate;
+
+/// There is none.
+pub(super) enum InKubernetes {}
+
+/// There is none.
+#[derive(Debug, serde::Serialize)]
+pub(super) enum Table {}
+
+impl Table {
+    pub(super) fn namespace(&self) -> Option<&str> {
+        match *self {}
+    }
+}
+
+impl std::fmt::Display for Table {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {}
+    }
+}
+
+/// Refuses `--kubernetes`.
+pub(super) async fn find(from: &mut Sources) -> Result<Option<InKubernetes>, Failure> {
+    match from.kubernetes.kubernetes {
+        true => Err(Failure::Usage(anyhow!("--kubernetes: this binary was built without Kubernetes"))),
+        false => Ok(None),
+    }
+}
+
+impl InKubernetes {
+    pub(super) fn table(&self) -> Table {
+        match *self {}
+    }
+
+    pub(super) fn discovery(&self) -> Option<DiscoverySource> {
+        match *self {}
+    }
+
+    pub(super) fn gate(&self, _: Gate) -> Gate {
+        match *self {}
+    }
+
+    pub(super) fn feeds(self, _: &Sources) -> Result<Vec<Feed>, Failure> {
+        match self {}
+    }
+}

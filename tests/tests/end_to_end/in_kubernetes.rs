@@ -1,0 +1,185 @@
+//! `--kubernetes`: everything is found in a cluster, from outside of it, and pods are followed as they come, go and start again.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::Router;
+use axum::routing::get;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use radixscope_tests::discovery::{Registered, until_workers};
+use radixscope_tests::kubernetes::{Kubernetes, NAMESPACE, USER};
+use radixscope_tests::nats::Nats;
+use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::wait;
+
+const WORKER: Registered = Registered {
+    worker_id: 4_889_019_170_238_247,
+    publisher_id: 3_916_204_183_855_218,
+    zmq_port: 34_549,
+    tcp_port: 41_413,
+};
+const FRONTEND: &str = "agg-frontend-0";
+/// A line of a frontend that tells of routing.
+const DECISION: &str = "2026-01-01T00:00:00.000000Z  INFO dynamo_llm::kv_router: KV Routing initialized";
+
+fn register(api: &Kubernetes, worker: Registered) {
+    let pod = format!("agg-worker-{}", worker.worker_id);
+    for (key, value) in worker.entries() {
+        api.put(&pod, &key, &value);
+    }
+    api.set_ready(&pod, true);
+}
+
+fn add_frontend(api: &Kubernetes, name: &str, ip: &str) {
+    let ports = json!([{"name": "http", "containerPort": 8000}]);
+    let nats = format!("nats://dynamo-platform-nats.{NAMESPACE}.svc.cluster.local:4222");
+    api.add_pod(name, "frontend", ip, &ports, &json!([{"name": "NATS_SERVER", "value": nats}]));
+}
+
+async fn serve(api: &Kubernetes) -> Radixscope {
+    let config = api.kubeconfig();
+    Radixscope::start_with_variables(&["serve", "--kubernetes"], &[("KUBECONFIG", config.as_os_str())]).await
+}
+
+/// The source of this name in the state.
+fn source<'v>(cluster: &'v Value, name: &str) -> &'v Value {
+    let sources = cluster["sources"].as_array().expect("a list");
+    sources
+        .iter()
+        .find(|source| source["name"].as_str().is_some_and(|of| of.starts_with(name)))
+        .unwrap_or(&Value::Null)
+}
+
+async fn until(server: &Radixscope, name: &str, state: &str, detail: &str) {
+    server
+        .until_cluster(&format!("{name} is {state}: {detail}"), |cluster| {
+            let source = source(cluster, name);
+            let is_so = source["state"] == state
+                && source["detail"].as_str().is_some_and(|text| text.contains(detail));
+            wait::expect(is_so, || source.to_string())
+        })
+        .await;
+}
+
+/// A process with metrics; how often it was asked for them.
+async fn metrics() -> (SocketAddr, Arc<AtomicU64>) {
+    let asked = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&asked);
+    let text =
+        "# TYPE dynamo_frontend_inflight_requests gauge\ndynamo_frontend_inflight_requests{model=\"m\"} 1\n";
+    let router = Router::new().route(
+        "/metrics",
+        get(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            std::future::ready(text)
+        }),
+    );
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let at = listener.local_addr().expect("it is bound");
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (at, asked)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everything_is_found_and_reached_from_outside() {
+    let (api, nats) = (Kubernetes::start().await, Nats::start().await);
+    let (frontend, asked) = metrics().await;
+    api.add_graph("agg");
+    api.add_nats(SocketAddr::from(([127, 0, 0, 1], nats.port())));
+    add_frontend(&api, FRONTEND, "10.0.0.11");
+    api.route(FRONTEND, 8000, frontend);
+    register(&api, WORKER);
+    let server = serve(&api).await;
+    until_workers(&server, &[(WORKER, None)]).await;
+    until(&server, "nats://127.0.0.1", "live", "").await;
+    until(&server, "metrics/kubernetes", "live", "1 of 1 pods are scraped. agg-frontend-0: Scraping").await;
+    until(&server, "log/kubernetes", "live", "1 of 1 logs").await;
+    assert!(asked.load(Ordering::Relaxed) > 0);
+    // Workers answer by a connection to whoever asks: nobody asks from outside, and it says so.
+    assert_eq!(source(&server.cluster().await, "worker"), &Value::Null);
+    assert!(server.process().output().contains("workers are not asked for their blocks"));
+    // Another frontend, without a port that leads anywhere, and then neither.
+    add_frontend(&api, "agg-frontend-1", "10.0.0.12");
+    until(&server, "metrics/kubernetes", "partial", "1 of 2 pods are scraped. agg-frontend-1").await;
+    api.remove_pod("agg-frontend-1");
+    until(&server, "metrics/kubernetes", "live", "1 of 1 pods").await;
+    // Questions about rights are kept by nobody.
+    let is_write =
+        |request: &String| !request.starts_with("GET ") && request != "POST selfsubjectaccessreviews";
+    let writes: Vec<String> = api.requests().into_iter().filter(is_write).collect();
+    assert!(writes.is_empty(), "{writes:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn logs_are_followed_through_restarts_and_broken_connections_and_no_line_is_read_twice() {
+    let api = Kubernetes::start().await;
+    add_frontend(&api, FRONTEND, "10.0.0.11");
+    api.log(FRONTEND, DECISION);
+    api.log(FRONTEND, "nothing of interest");
+    let server = serve(&api).await;
+    let read = |lines: usize, about: usize| format!("{lines} lines read, {about} of them about routing");
+    until(&server, "log/kubernetes", "live", &read(2, 1)).await;
+    api.log(FRONTEND, DECISION);
+    until(&server, "log/kubernetes", "live", &read(3, 2)).await;
+    // The connection breaks, and more is written meanwhile.
+    api.cut();
+    api.log(FRONTEND, DECISION);
+    until(&server, "log/kubernetes", "live", &read(4, 3)).await;
+    // The container writes its last line, and the next one its first, before either is read.
+    api.forbid("get pods/log");
+    api.cut();
+    until(&server, "log/kubernetes", "refused", "may not get pods/log").await;
+    api.log(FRONTEND, DECISION);
+    api.restart(FRONTEND);
+    api.log(FRONTEND, DECISION);
+    api.permit("get pods/log");
+    until(&server, "log/kubernetes", "live", &read(6, 5)).await;
+}
+
+fn run(api: &Kubernetes, args: &[&str]) -> (Option<i32>, String) {
+    let mut run = Radixscope::command();
+    for variable in ["ETCD_ENDPOINTS", "DYN_FILE_KV", "NATS_SERVER", "KUBERNETES_SERVICE_HOST"] {
+        run.env_remove(variable);
+    }
+    let output = run.args(args).env("KUBECONFIG", api.kubeconfig()).output().expect("it runs");
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    (output.status.code(), text)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_found_missing_and_refused_is_a_table() {
+    let api = Kubernetes::start().await;
+    api.add_graph("agg");
+    add_frontend(&api, FRONTEND, "10.0.0.11");
+    register(&api, WORKER);
+    api.forbid("get pods/log");
+    api.forbid("list services");
+    let (_, text) = run(&api, &["sources", "--kubernetes"]);
+    for expected in [
+        &format!("namespace {NAMESPACE}, from outside, through port-forward"),
+        "found    DynamoGraphDeployments   1: agg",
+        "found    DynamoWorkerMetadata     1 process",
+        "missing  InferencePools           not installed",
+        "found    Frontends                1: agg-frontend-0",
+        "found    NATS                     nats://dynamo-platform-nats.dynamo-system.svc.cluster.local:4222 (NATS_SERVER of agg-frontend-0)",
+        &format!("Rights of {USER}"),
+        "yes      list, watch pods",
+        "no       get pods/log",
+        &format!(
+            "kubectl -n {NAMESPACE} create rolebinding radixscope-pods-log --role=radixscope-pods-log --user={USER}"
+        ),
+        "no       list services",
+        &format!("radixscope serve --kubernetes --namespace {NAMESPACE}"),
+    ] {
+        assert!(text.contains(expected), "{expected:?} is not in:\n{text}");
+    }
+    assert!(!text.contains("secret"), "{text}");
+    let (code, text) = run(&api, &["sources", "--kubernetes", "--context", "other"]);
+    assert!(code == Some(2) && text.contains("no context \"other\""), "{code:?}: {text}");
+    let (code, text) = run(&api, &["check", "--kubernetes", "--for", "1s", "--output", "json"]);
+    assert!(code != Some(2) && text.contains("Links to all configured sources"), "{code:?}: {text}");
+}
