@@ -246,7 +246,7 @@ pub struct Discovery {
     /// Key of that certificate, as a PEM file
     #[arg(long, env = "RADIXSCOPE_DISCOVERY_TLS_KEY", value_name = "FILE", requires = "discovery_tls_cert")]
     pub discovery_tls_key: Option<PathBuf>,
-    /// File with a bearer token for Kubernetes' API, read again for each request [default: the service account's, in a pod;
+    /// File with a bearer token for Kubernetes' API, read again each minute and when it is refused [default: the service account's, in a pod;
     /// none if an address is given]
     #[arg(long, env = "RADIXSCOPE_DISCOVERY_TOKEN_FILE", value_name = "FILE")]
     pub discovery_token_file: Option<PathBuf>,

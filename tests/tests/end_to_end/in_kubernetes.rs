@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use axum::Router;
 use axum::routing::get;
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
 
-use radixscope_tests::discovery::{Registered, until_workers};
+use radixscope_tests::discovery::{Registered, event_channel, until_workers};
 use radixscope_tests::kubernetes::{Kubernetes, NAMESPACE, USER};
 use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;
@@ -111,6 +112,31 @@ async fn everything_is_found_and_reached_from_outside() {
         |request: &String| !request.starts_with("GET ") && request != "POST selfsubjectaccessreviews";
     let writes: Vec<String> = api.requests().into_iter().filter(is_write).collect();
     assert!(writes.is_empty(), "{writes:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn publishers_at_addresses_of_pods_are_connected_to_through_the_api_server() {
+    let api = Kubernetes::start().await;
+    let publisher = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let at = publisher.local_addr().expect("it is bound");
+    let pod = "agg-worker-0";
+    api.add_pod(pod, "worker", "10.0.0.21", &json!([]), &json!([]));
+    api.route(pod, 5_557, at);
+    // An address of no pod, and one of this machine, which a pod's tunnel must not lead to.
+    for (n, endpoint) in
+        ["tcp://10.0.0.21:5557", "tcp://10.0.0.99:5557", "tcp://127.0.0.1:5557"].iter().enumerate()
+    {
+        let (key, value) = event_channel("kv-events", 7_000 + n as u64, endpoint);
+        api.put(pod, &key, &value);
+    }
+    api.set_ready(pod, true);
+    let server = serve(&api).await;
+    let (mut connected, _) =
+        wait::within("the publisher is connected to", publisher.accept()).await.expect("a connection");
+    let mut greeting = [0; 10];
+    connected.read_exact(&mut greeting).await.expect("a greeting");
+    assert_eq!((greeting[0], greeting[9]), (0xff, 0x7f), "ZMTP begins so");
+    until(&server, "ZeroMQ publishers", "connecting", "no pod has the address 10.0.0.99").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -27,17 +27,25 @@ pub(crate) struct Pods {
     /// By namespace and name.
     pub(crate) all: BTreeMap<(String, String), PodInfo>,
     /// Why they may be others by now.
-    pub(crate) failure: Option<String>,
+    failure: Option<String>,
     /// Whether more than [`MAX_PODS`] matter.
-    pub(crate) is_cut: bool,
+    is_cut: bool,
 }
 
 impl Pods {
     /// Pods as they were found.
     pub(crate) fn of(found: &[PodInfo]) -> Self {
         let mut pods = Self::default();
-        found.iter().for_each(|pod| pods.put(pod.clone()));
+        for pod in found {
+            pods.put(pod.clone());
+        }
         pods
+    }
+
+    /// Why they may not be all, or others by now.
+    pub(crate) fn remark(&self) -> Option<String> {
+        let cut = || self.is_cut.then(|| "More than 20,000 pods matter: the others are left out.".to_owned());
+        self.failure.clone().or_else(cut)
     }
 
     /// The pod with an address.
@@ -45,12 +53,20 @@ impl Pods {
         self.all.values().find(|pod| pod.ip == Some(ip))
     }
 
-    fn put(&mut self, pod: PodInfo) {
+    /// A pod is so now. Returns whether that is new.
+    fn put(&mut self, pod: PodInfo) -> bool {
         let is_full = self.all.len() == MAX_PODS;
         match self.all.entry((pod.namespace.clone(), pod.name.clone())) {
-            Entry::Occupied(mut known) => drop(known.insert(pod)),
-            Entry::Vacant(_) if is_full => self.is_cut = true,
-            Entry::Vacant(new) => drop(new.insert(pod)),
+            Entry::Occupied(known) if *known.get() == pod => false,
+            Entry::Occupied(mut known) => {
+                known.insert(pod);
+                true
+            }
+            Entry::Vacant(_) if is_full => !std::mem::replace(&mut self.is_cut, true),
+            Entry::Vacant(new) => {
+                new.insert(pod);
+                true
+            }
         }
     }
 }
@@ -97,7 +113,7 @@ async fn until_failed(
     failures: &mut u32,
 ) -> Failed {
     let config = watcher::Config::default().timeout(WATCH_S).page_size(page);
-    let mut events = watcher(cluster.api::<Pod>(), config).boxed();
+    let mut events = watcher(cluster.api::<Pod>(), config.clone()).boxed();
     let mut listing = Pods::default();
     while let Some(event) = events.next().await {
         match event {
@@ -109,18 +125,31 @@ async fn until_failed(
             }
             Ok(Event::InitDone) => {
                 *failures = 0;
-                set(to, |pods| *pods = std::mem::take(&mut listing));
-            }
-            Ok(Event::Apply(pod)) => {
-                let key = key(&pod);
-                set(to, |pods| match PodInfo::of(pod, epps) {
-                    Some(pod) => pods.put(pod),
-                    None => drop(pods.all.remove(&key)),
+                let listed = std::mem::take(&mut listing);
+                to.send_if_modified(|pods| {
+                    let is_new = *pods != listed;
+                    *pods = listed;
+                    is_new
                 });
             }
-            Ok(Event::Delete(pod)) => set(to, |pods| drop(pods.all.remove(&key(&pod)))),
+            // Most changes of a pod change nothing that matters here.
+            Ok(Event::Apply(pod)) => {
+                let key = key(&pod);
+                let pod = PodInfo::of(pod, epps);
+                to.send_if_modified(|pods| match pod {
+                    Some(pod) => pods.put(pod),
+                    None => pods.all.remove(&key).is_some(),
+                });
+            }
+            Ok(Event::Delete(pod)) => {
+                to.send_if_modified(|pods| pods.all.remove(&key(&pod)).is_some());
+            }
             Err(error) => match cluster.failures().of_watch(PODS, &error) {
-                Failed::Expired => tokio::time::sleep(WAITS[0]).await,
+                // Everything is listed anew: a watch that could not begin at its version would be begun there again.
+                Failed::Expired => {
+                    tokio::time::sleep(WAITS[0]).await;
+                    events = watcher(cluster.api::<Pod>(), config.clone()).boxed();
+                }
                 failed => return failed,
             },
         }
@@ -133,13 +162,34 @@ fn key(pod: &Pod) -> (String, String) {
     (text(&pod.metadata.namespace), text(&pod.metadata.name))
 }
 
-/// Changes the pods; whoever looks is told only of a difference, as most changes of pods make none.
-fn set(to: &watch::Sender<Pods>, change: impl FnOnce(&mut Pods)) {
-    let mut changed = to.borrow().clone();
-    change(&mut changed);
-    to.send_if_modified(|pods| {
-        let is_new = *pods != changed;
-        *pods = changed;
-        is_new
-    });
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn frontend(name: &str, ip: &str) -> PodInfo {
+        let pod = json!({"metadata": {"name": name, "namespace": "ns", "labels": {"nvidia.com/dynamo-component-type": "frontend"}},
+            "spec": {"containers": [{"name": "main"}]}, "status": {"podIP": ip}});
+        PodInfo::of(serde_json::from_value(pod).unwrap(), &[]).unwrap()
+    }
+
+    #[test]
+    fn only_what_is_different_is_told_and_no_more_pods_are_held_than_may_be() {
+        let mut pods = Pods::of(&[frontend("a", "10.0.0.1")]);
+        assert!(!pods.put(frontend("a", "10.0.0.1")));
+        assert!(pods.put(frontend("a", "10.0.0.2")));
+        let ip = |ip: &str| ip.parse::<IpAddr>().unwrap();
+        assert_eq!(pods.at(ip("10.0.0.2")).map(|pod| &*pod.name), Some("a"));
+        assert_eq!(pods.at(ip("10.0.0.1")), None);
+        assert_eq!(pods.remark(), None);
+        for n in 1..MAX_PODS {
+            assert!(pods.put(frontend(&n.to_string(), "10.0.0.3")));
+        }
+        assert!(pods.put(frontend("one-more", "10.0.0.4")), "that there are too many is new");
+        assert!(!pods.put(frontend("and-another", "10.0.0.4")));
+        assert_eq!(pods.all.len(), MAX_PODS);
+        assert!(pods.remark().unwrap().contains("20,000"));
+        assert!(pods.put(frontend("a", "10.0.0.5")), "those that are known change nevertheless");
+    }
 }

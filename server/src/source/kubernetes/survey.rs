@@ -154,30 +154,24 @@ impl Survey {
             let user = user(client).await;
             (rights(client, namespace.as_deref(), user.as_deref(), is_inside).await, user)
         };
-        let (graphs, workers, slices, pods, services, pools, (rights, user)) = tokio::join!(
+        let (graphs, workers, slices, services, pools, (rights, user)) = tokio::join!(
             metadata(cluster, GRAPHS, "DynamoGraphDeployment", failures),
             metadata(cluster, WORKERS, "DynamoWorkerMetadata", failures),
-            list::<PartialObjectMeta<EndpointSlice>>(
+            list(
                 |params: ListParams| {
                     let (api, params) = (cluster.api::<EndpointSlice>(), params.labels(SELECTOR));
                     async move { api.list_metadata(&params).await }
                 },
+                Some,
                 SLICES,
                 failures,
             ),
-            list::<Pod>(
-                |params: ListParams| {
-                    let api = cluster.api::<Pod>();
-                    async move { api.list(&params).await }
-                },
-                PODS,
-                failures,
-            ),
-            list::<Service>(
+            list(
                 |params: ListParams| {
                     let api = cluster.api::<Service>();
                     async move { api.list(&params).await }
                 },
+                Some,
                 SERVICES,
                 failures,
             ),
@@ -187,6 +181,17 @@ impl Survey {
         let no_services = Vec::new();
         let known = services.as_ref().unwrap_or(&no_services);
         let epps = epps(pools.as_deref().unwrap_or_default(), known);
+        // A pod has some ten kilobytes, of which little is held.
+        let pods = list(
+            |params: ListParams| {
+                let api = cluster.api::<Pod>();
+                async move { api.list(&params).await }
+            },
+            |pod| PodInfo::of(pod, &epps),
+            PODS,
+            failures,
+        );
+        let pods = pods.await;
         let mut rows = vec![
             row("DynamoGraphDeployments", &graphs, |graphs| names(graphs.iter().map(name_of))),
             row("DynamoWorkerMetadata", &workers, |workers| count(workers.len(), "process", "processes")),
@@ -196,8 +201,7 @@ impl Survey {
             }),
         ];
         let has_workers = workers.as_ref().is_ok_and(|workers| !workers.is_empty());
-        let pods = pods.map(|pods| {
-            let mut pods: Vec<_> = pods.into_iter().filter_map(|pod| PodInfo::of(pod, &epps)).collect();
+        let pods = pods.map(|mut pods| {
             pods.sort_by(|a, b| (a.role, &a.namespace, &a.name).cmp(&(b.role, &b.namespace, &b.name)));
             pods
         });
@@ -278,12 +282,13 @@ impl fmt::Display for Table {
 /// Label by which Dynamo's operator says where a pod registers.
 const BACKEND: &str = "nvidia.com/dynamo-discovery-backend";
 
-/// Lists everything, in pages that are as small as needed.
-async fn list<T: Clone + Debug + DeserializeOwned>(
+/// Lists everything, in pages that are as small as needed, and keeps of each object what `keep` makes of it.
+async fn list<T: Clone + Debug + DeserializeOwned, K>(
     page: impl AsyncFn(ListParams) -> kube::Result<ObjectList<T>>,
+    keep: impl Fn(T) -> Option<K>,
     of: Resource,
     failures: &Failures,
-) -> Listed<T> {
+) -> Listed<K> {
     let mut last = None;
     for limit in PAGES {
         let mut all = Vec::new();
@@ -293,7 +298,7 @@ async fn list<T: Clone + Debug + DeserializeOwned>(
                 let params =
                     ListParams { limit: Some(limit), continue_token: token.take(), ..ListParams::default() };
                 let list = page(params).await?;
-                all.extend(list.items);
+                all.extend(list.items.into_iter().filter_map(&keep));
                 token = list.metadata.continue_.filter(|token| !token.is_empty());
                 if token.is_none() {
                     break;
@@ -324,6 +329,7 @@ async fn metadata(
             let api = api.clone();
             async move { api.list_metadata(&params).await }
         },
+        Some,
         of,
         failures,
     )
@@ -337,6 +343,7 @@ async fn dynamic(cluster: &Cluster, of: Resource, kind: &str, failures: &Failure
             let api = api.clone();
             async move { api.list(&params).await }
         },
+        Some,
         of,
         failures,
     )

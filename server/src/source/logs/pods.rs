@@ -99,7 +99,7 @@ impl PodLogs {
                     followed.insert(key.clone(), self.begin(pod, parts));
                 }
             }
-            parts.set_whole(now.failure.map(|why| (LinkState::Partial, why)), beyond);
+            parts.set_whole(now.remark().map(|why| (LinkState::Partial, why)), beyond);
             if self.pods.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }

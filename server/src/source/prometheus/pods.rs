@@ -98,8 +98,7 @@ impl PodMetrics {
                     scraped.insert(key, begun);
                 }
             }
-            let failure = now.failure.map(|why| (LinkState::Partial, why));
-            parts.set_whole(failure, beyond);
+            parts.set_whole(now.remark().map(|why| (LinkState::Partial, why)), beyond);
             if self.pods.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }

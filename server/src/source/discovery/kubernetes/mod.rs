@@ -31,6 +31,10 @@ use registry::Registry;
 
 /// How long changes are gathered: a rollout changes a resource and a slice for every step of every pod.
 const GATHER: Duration = Duration::from_millis(50);
+/// Versions that are no longer kept, one after the other, after which it is a failure: a list may take longer than its version is
+/// kept.
+const MAX_EXPIRED: u32 = 3;
+
 /// A namespace of a cluster.
 pub(super) struct Kubernetes {
     reach: Reach,
@@ -95,7 +99,7 @@ impl Kubernetes {
         to.cut.clear();
         let mut changes = self.changes().await?;
         let mut lists = [Listed::No(Pass::begin()), Listed::No(Pass::begin())];
-        let mut tell_at = None;
+        let (mut tell_at, mut expired) = (None, 0);
         loop {
             let change = tokio::select! {
                 change = changes.next() => change,
@@ -128,11 +132,23 @@ impl Kubernetes {
                 }
                 Ok(Event::Apply(object)) => self.registry.put(&object),
                 Ok(Event::Delete(object)) => self.registry.end(&object),
-                Err(error) => self.failed(kind, &error).await?,
+                Err(error) => {
+                    self.failed(kind, &error)?;
+                    expired += 1;
+                    if expired == MAX_EXPIRED {
+                        return Err(Failed::Expired.status().into());
+                    }
+                    // Not at once, in case it is the response to every watch. A watch that could not begin at its version would
+                    // be begun there again.
+                    tokio::time::sleep(FIRST_WAIT).await;
+                    changes = self.changes().await?;
+                    lists = [Listed::No(Pass::begin()), Listed::No(Pass::begin())];
+                }
             }
             // At once: there may be many of them before changes are handed over.
             self.report_unreadable(to).await?;
             if lists.iter().all(|list| matches!(list, Listed::Yes)) {
+                expired = 0;
                 if until == Until::Listed {
                     return Ok(self.hand_over(to).await?);
                 }
@@ -172,14 +188,10 @@ impl Kubernetes {
         watcher(api, config).map(move |event| (kind, event.map(to_object))).boxed()
     }
 
-    /// A watch failed. `Ok`: it goes on by itself.
-    async fn failed(&mut self, kind: ResourceKind, error: &watcher::Error) -> Result<(), Stop> {
+    /// A watch failed. `Ok`: its version is no longer kept, and everything has to be listed anew.
+    fn failed(&mut self, kind: ResourceKind, error: &watcher::Error) -> Result<(), Stop> {
         match self.failures.of_watch(resource(kind), error) {
-            // Not at once, in case it is the response to every watch.
-            Failed::Expired => {
-                tokio::time::sleep(FIRST_WAIT).await;
-                Ok(())
-            }
+            Failed::Expired => Ok(()),
             Failed::TooLong(_) if self.page + 1 < PAGES.len() => {
                 self.page += 1;
                 Err(SourceStatus::connecting(format!(
