@@ -14,7 +14,9 @@ use radixscope_model::record::{
     Engine, EventForm, EventTransport, HashForm, KnowledgeWhy, LinkState, MissedCause, QueryState, Replay,
     SourceKind, Tier, TreeKnowledge,
 };
+use radixscope_router::hash::chain_hash;
 use radixscope_state::cluster::{BlockSizeSource, Cluster};
+use radixscope_state::tree::NodeId;
 
 /// Some time after the recordings' batches.
 const NOW_MS: u64 = 1_800_000_100_000;
@@ -132,6 +134,32 @@ fn every_encoding_leads_to_the_same_tree() {
         );
         assert!(stage.cluster.is_without_router(PoolIx(0)));
     }
+}
+
+#[test]
+fn blocks_of_the_mocker_are_named_by_the_hashes_that_are_computed_here() {
+    let mut stage = Stage::new();
+    let engine = publisher(7, Engine::Vllm);
+    for (at, frames) in EngineRecording::of_mocker().iter().enumerate() {
+        stage.batch(&engine, 0, at as u64, &frames[2]);
+    }
+    stage.flush();
+    let cluster = &stage.cluster;
+    assert_eq!((cluster.rejected_total(), cluster.missed_total()), (0, 0));
+    // Counted from the recording by other means.
+    let worker = cluster.worker(FIRST).unwrap();
+    assert_eq!((worker.stored_total, worker.removed_total, cluster.blocks(FIRST)), (2_076, 1_778, Some(298)));
+    let tree = cluster.tree(PoolIx(0));
+    let mut compared = 0;
+    for name in tree.names_of(FIRST.slot()) {
+        let node = tree.find(FIRST.slot(), name).unwrap();
+        let above = tree.parent(node).filter(|&above| above != NodeId::ROOT);
+        let parent = above.map(|above| tree.block_hash_by(above, FIRST.slot()));
+        // The mocker names blocks as Dynamo's router does, by the chain of tokens hashes.
+        assert_eq!(chain_hash(parent, tree.tokens_hash(node)), name);
+        compared += 1;
+    }
+    assert_eq!(compared, 298);
 }
 
 #[test]

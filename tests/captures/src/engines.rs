@@ -9,10 +9,10 @@ use bytes::Bytes;
 use flate2::read::GzDecoder;
 use serde::Deserialize;
 
-use crate::{fixtures, json};
+use crate::{Recording, fixtures, json};
 
 /// Frames of one message.
-type Frames = Vec<Bytes>;
+pub type Frames = Vec<Bytes>;
 
 /// Everything that one publisher sent.
 #[derive(Clone, Debug)]
@@ -60,6 +60,12 @@ impl EngineRecording {
         "sglang-0.5.21",
         "sglang-0.5.23",
     ];
+
+    /// What Dynamo's mocker sent in place of vLLM (1.6.1), live.
+    pub fn of_mocker() -> Vec<Frames> {
+        let recorded = Recording::at(fixtures().with_file_name("engines").join("mocker-1.6.1"));
+        recorded.zmq_messages().map(|message| message.frames).collect()
+    }
 
     /// One of them.
     pub fn of(name: &str) -> Self {

@@ -27,7 +27,7 @@ use serde::de::DeserializeOwned;
 
 #[cfg(feature = "simulated")]
 pub use advice::{contradictions, is_incomplete};
-pub use engines::{EngineRecording, Expected};
+pub use engines::{EngineRecording, Expected, Frames};
 pub use late::{DiscoveryChange, HeldBlocks, RecordedQuery, TrueBlock};
 pub use replayer::Replayer;
 #[cfg(feature = "simulated")]

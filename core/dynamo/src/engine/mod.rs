@@ -1,6 +1,6 @@
 //! What engines publish of their KV caches themselves, without Dynamo: vLLM, SGLang and TensorRT-LLM over ZeroMQ.
 //!
-//! `[topic, sequence, batch]` at a publisher's own socket ([`message`]), a batch being MessagePack ([`batch`]). Two encodings are in use:
+//! `[topic, sequence, batch]` at a publisher's own socket (`message`), a batch being MessagePack (`batch`). Two encodings are in use:
 //! events as arrays (vLLM up to 0.23, SGLang up to 0.5.18) and as maps (later ones). Engines name blocks by their own hashes and add the
 //! tokens; the router's hash of them is computed by who calls ([`TokensHasher`]), so that engines share prefixes.
 //!
