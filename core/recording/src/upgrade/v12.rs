@@ -149,6 +149,7 @@ impl Context {
             limit_nodes,
             settings: Vec::new(),
             policy_classes: Vec::new(),
+            engines: Vec::new(),
         })
     }
 
@@ -355,6 +356,7 @@ struct HeadV13 {
     /// Of routers.
     settings: Vec<()>,
     policy_classes: Vec<()>,
+    engines: Vec<()>,
 }
 
 #[derive(Serialize, Deserialize)]
