@@ -201,7 +201,17 @@ async fn pause_keeps_what_is_shown_and_going_on_leaves_no_gap() {
             wait::expect(state.starts_with("Paused"), || state)
         })
         .await;
-        let held = rows(page).await;
+        // The list follows its state by a frame.
+        let held = page
+            .until("the list stands still", async |page| {
+                let before = rows(page).await;
+                page.eval("new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(() => drawn(0))))")
+                    .await;
+                let now = rows(page).await;
+                wait::expect(before == now, || format!("{before:?}, then {now:?}"))?;
+                Ok(now)
+            })
+            .await;
         let newest: u64 = held[0].parse().unwrap();
         wait::until("the server goes on", async || {
             let now = server.json("/api/v1/decisions?limit=1").await;

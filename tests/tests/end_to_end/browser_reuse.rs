@@ -178,7 +178,7 @@ async fn sessions_have_the_same_colours_in_the_tree_and_in_decisions() {
             .await;
             page.eval(&format!("(document.querySelector({legend:?}).click(), true)")).await;
             page.until("its requests are outlined", async |page| {
-                let text = page.text("painted").await.unwrap_or_default();
+                let text = page.text("painted-session").await.unwrap_or_default();
                 wait::expect(text.starts_with(&format!("Session {}:", named[0])), || text.clone())
             })
             .await;

@@ -28,6 +28,9 @@ pub(super) fn Legend(tree: TreeView) -> impl IntoView {
         let age = tree.store.with_tree(|_, forest| recency::oldest_age_ms(forest, now));
         recency::end_to_text(recency::end_ms(age.unwrap_or(0)))
     });
+    let has_session = Memo::new(move |_| {
+        tree.store.address.with(|address| address.decision.is_none() && !address.session.is_empty())
+    });
     let picked = move || tree.store.picked().map(|worker| format!("dimmed: not on {}", label(worker)));
     view! {
         <div class="tree-legend" style=move || key_colours(tree.store) role="group" aria-label="Legend" data-testid="tree-legend">
@@ -40,6 +43,12 @@ pub(super) fn Legend(tree: TreeView) -> impl IntoView {
                 Heat::Sessions => view! { <Sessions tree/> },
                 Heat::Owners => view! { <Bar what="replicas" from="1" to=Memo::new(move |_| of_workers(tree))/> },
             }}
+            <Show when=move || has_session.get()>
+                <span class="tl-note" role="status" data-testid="painted-session">
+                    {tree.painted.description}
+                    <button class="plain" on:click=move |_| tree.store.address.update(|address| address.session.clear())>"Hide"</button>
+                </span>
+            </Show>
             {move || picked().map(|text| view! { <span class="tl-note" data-testid="legend-picked">{text}</span> })}
         </div>
     }

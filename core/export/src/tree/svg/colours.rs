@@ -21,6 +21,9 @@ pub fn shared_body(ground: Rgb, colour: Rgb) -> Rgb {
 /// How much of the colour of shared blocks a box of no session has.
 const NO_SESSION: f64 = 0.22;
 
+/// How much of the colour of quiet text a box of a session without a colour has.
+const OTHER_SESSION: f64 = 0.5;
+
 /// What a box is filled with that is coloured by session, here and on the page, by the colours of the ground, of shared blocks, of quiet
 /// text and of sessions.
 pub fn of_session(
@@ -30,7 +33,7 @@ pub fn of_session(
 ) -> Rgb {
     match session {
         Some(BoxSession::One(slot)) => colour(slot),
-        Some(BoxSession::Other) => quiet,
+        Some(BoxSession::Other) => blend(ground, quiet, OTHER_SESSION),
         Some(BoxSession::Several) => shared_body(ground, shared),
         None => blend(ground, shared, NO_SESSION),
     }
