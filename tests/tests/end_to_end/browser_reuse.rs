@@ -182,16 +182,17 @@ async fn sessions_have_the_same_colours_in_the_tree_and_in_decisions() {
                 wait::expect(text.starts_with(&format!("Session {}:", named[0])), || text.clone())
             })
             .await;
-            page.open(&server.url(&format!("/?view=decisions&theme={theme}"))).await;
             let marks = "Object.fromEntries([...document.querySelectorAll('[data-testid=ledger-session].coloured')].map(mark =>
                 [mark.title.replace('Session ', ''), getComputedStyle(mark).backgroundColor]))";
-            page.until("decisions have the colours of the tree", async |page| {
-                let marks = page.eval(marks).await;
-                let marks = marks.as_object().cloned().unwrap_or_default();
-                let differs = marks.iter().any(|(name, colour)| colours[name.as_str()] != *colour);
-                wait::expect(marks.len() >= 2 && !differs, || format!("{marks:?} and {colours}"))
-            })
-            .await;
+            for name in &named[..2] {
+                page.open(&server.url(&format!("/?view=decisions&session={name}&theme={theme}"))).await;
+                let expected = serde_json::json!({ name: colours[name] });
+                page.until("decisions have the colour of the tree", async |page| {
+                    let marks = page.eval(marks).await;
+                    wait::expect(marks == expected, || format!("{marks} and {expected}"))
+                })
+                .await;
+            }
         }
     })
     .await;
