@@ -13,7 +13,7 @@ use radixscope_icicle::palette::{Palette, Rgb, label};
 use radixscope_icicle::raster::{ByOwner, Drawn, Fills, Pixels, raster};
 use radixscope_icicle::sessions::BySession;
 use radixscope_icicle::viewport::{Rect, Viewport};
-use radixscope_model::id::{Millis, PoolIx, Slot, WorkerIx};
+use radixscope_model::id::{Millis, Seq, Slot, WorkerIx};
 use radixscope_state::cluster::touch;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{ChainId, Forest};
@@ -87,11 +87,11 @@ pub(super) struct Brush {
     sessions: Sessions,
 }
 
-/// The sessions of boxes, looked at anew when the tree or the decisions changed.
+/// The sessions of boxes, looked at anew when the state changed.
 #[derive(Default)]
 struct Sessions {
-    /// Pool, update of the forest, decisions so far.
-    of: Option<(PoolIx, u64, u64)>,
+    /// State and update of the forest: decisions get their sessions and paths after they are counted.
+    of: Option<(Seq, u64)>,
     boxes: SessionBoxes,
     /// Counts looks that showed something else.
     look: u32,
@@ -99,7 +99,7 @@ struct Sessions {
 
 impl Sessions {
     fn look(&mut self, cluster: &ViewContext<'_>, forest: &Forest) -> u32 {
-        let of = Some((cluster.pool, forest.revision(), cluster.decisions().totals().count));
+        let of = Some((cluster.seq(), forest.revision()));
         if self.of != of {
             // The tree of another tier has no decisions.
             let boxes = match cluster.tier {

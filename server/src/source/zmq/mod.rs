@@ -98,22 +98,32 @@ impl ZmqSource {
 
     /// Listens until the process ends.
     pub async fn run(self, to: SourceHandle, shutdown: Shutdown) {
-        let first = SourceStatus::new(LinkState::Connecting, "Starting.");
         let name = self.name();
-        let (to_thread, mut stopped) = (to.clone(), shutdown.clone());
-        let pause = || std::thread::sleep(PAUSE_BEFORE_WAIT);
-        let listen =
-            move |status| match Builder::new_current_thread().enable_all().on_thread_park(pause).build() {
-                Ok(runtime) => runtime.block_on(async {
-                    tokio::select! {
-                        () = over(&mut stopped) => {}
-                        () = Subscriptions::new(self, to_thread, status).run() => {}
-                    }
-                }),
-                Err(error) => tracing::error!(%error, "the runtime for ZeroMQ could not be started"),
-            };
-        run_on_thread("zmq", name, first, (&to, shutdown), listen).await;
+        let listen = |to, status| Subscriptions::new(self, to, status).run();
+        run_with_sockets(("zmq", name), to, shutdown, listen).await;
     }
+}
+
+/// Runs what listens to sockets on a thread of its own until the process ends. `name`: of the thread, and of the source.
+async fn run_with_sockets<F: Future<Output = ()>>(
+    (thread, name): (&str, String),
+    to: SourceHandle,
+    shutdown: Shutdown,
+    listen: impl FnOnce(SourceHandle, StatusSender) -> F + Send + 'static,
+) {
+    let first = SourceStatus::new(LinkState::Connecting, "Starting.");
+    let (to_thread, mut stopped) = (to.clone(), shutdown.clone());
+    let pause = || std::thread::sleep(PAUSE_BEFORE_WAIT);
+    let run = move |status| match Builder::new_current_thread().enable_all().on_thread_park(pause).build() {
+        Ok(runtime) => runtime.block_on(async {
+            tokio::select! {
+                () = over(&mut stopped) => {}
+                () = listen(to_thread, status) => {}
+            }
+        }),
+        Err(error) => tracing::error!(%error, "the runtime for sockets could not be started"),
+    };
+    run_on_thread(thread, name, first, (&to, shutdown), run).await;
 }
 
 /// All connections. They end with the runtime.

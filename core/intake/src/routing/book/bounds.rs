@@ -20,6 +20,8 @@ pub(in crate::routing) const LINGER_FOR_SETTINGS_MS: u64 = 8_000;
 pub(super) const MAX_PROMPTS: usize = 2_048;
 /// Candidates of the latest choices whose costs a trace has: 16 MiB.
 pub(super) const MAX_TRACED_CANDIDATES: usize = 1 << 20;
+/// What such a choice takes beside its candidates, in the size of candidates.
+pub(super) const TRACED_CHOICE: usize = 5;
 /// Their blocks together: 16 MiB.
 pub(super) const MAX_PROMPT_BLOCKS: usize = 1 << 21;
 

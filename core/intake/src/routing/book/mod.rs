@@ -87,7 +87,7 @@ pub(super) struct RequestBook {
     due: BTreeSet<(Millis, RequestIx)>,
     /// Parts whose decision may differ from what the state has.
     changed: BTreeSet<DecisionId>,
-    /// Choices whose costs a trace had, oldest first, with the number of their candidates; and the sum of these.
+    /// Choices whose costs a trace had, oldest first, with their sizes in candidates; and the sum of these.
     traced: VecDeque<(RequestIx, usize)>,
     traced_candidates: usize,
     /// Parts whose steps or end were reported before them.
@@ -184,14 +184,15 @@ impl RequestBook {
         let ix = self.request(Some(request_id), None, received_ms);
         let Some(request) = self.requests.get_mut(&ix) else { return };
         if request.traced_costs.len() < ids::MAX_TRACED_COSTS && !request.traced_costs.contains(&costs) {
-            self.traced_candidates += costs.candidates.len();
-            self.traced.push_back((ix, costs.candidates.len()));
+            let size = costs.candidates.len() + bounds::TRACED_CHOICE;
+            self.traced_candidates += size;
+            self.traced.push_back((ix, size));
             request.traced_costs.push(costs);
             self.changed.extend(request.parts.iter().map(|part| part.id));
         }
         while self.traced_candidates > bounds::MAX_TRACED_CANDIDATES {
-            let Some((oldest, candidates)) = self.traced.pop_front() else { break };
-            self.traced_candidates -= candidates;
+            let Some((oldest, size)) = self.traced.pop_front() else { break };
+            self.traced_candidates -= size;
             if let Some(request) = self.requests.get_mut(&oldest).filter(|of| !of.traced_costs.is_empty()) {
                 request.traced_costs.remove(0);
             }

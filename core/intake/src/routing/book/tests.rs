@@ -1,6 +1,6 @@
 //! Which reports are of one choice, in whatever order they come, and which of them counts.
 
-use super::bounds::{FORGET_MS, HOLD_MS, MAX_PROMPTS, MAX_REQUESTS};
+use super::bounds::{FORGET_MS, HOLD_MS, MAX_PROMPTS, MAX_REQUESTS, MAX_TRACED_CANDIDATES, TRACED_CHOICE};
 use super::nearest::WINDOW_MS;
 use super::pairs::PAIRED_WITHIN_MS;
 use super::*;
@@ -756,4 +756,18 @@ fn what_a_restored_state_knew_stands_and_what_comes_since_is_added() {
     assert!(of.sources.contains(KvHitRate) && of.sources.contains(DecisionSource::RequestTrace));
     let progress = progress(&slots, &context(None));
     assert_eq!((progress.first_token_ms, progress.cached_tokens), (Some(Millis(5)), Some(112)));
+}
+
+#[test]
+fn costs_that_traces_have_are_bounded_also_where_each_choice_has_one_candidate() {
+    let mut book = RequestBook::default();
+    let most = MAX_TRACED_CANDIDATES / (1 + TRACED_CHOICE);
+    for n in 0..most + 1_000 {
+        let candidates = [(WorkerIx(0), n as f64)].into();
+        let costs = TracedCosts { time: time(100), is_pinned: false, is_whole: true, candidates };
+        book.add_traced_costs(&n.to_string(), costs, NOW);
+    }
+    assert_eq!(book.traced.len(), most);
+    let known = |n: usize| book.requests[&book.by_request[&*n.to_string()]].traced_costs.len();
+    assert_eq!(known(most + 999), 1, "the latest");
 }

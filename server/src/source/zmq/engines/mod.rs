@@ -19,7 +19,6 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, sleep};
@@ -32,13 +31,13 @@ use radixscope_model::record::{Engine, LinkState};
 
 use super::links::{ENGINES, Links, PublisherLink};
 use super::peer::Timeouts;
-use super::{LinkReport, MAX_PUBLISHERS, MAX_REPORTS, PAUSE_BEFORE_WAIT, STATUS_EVERY, wait_after};
+use super::{LinkReport, MAX_PUBLISHERS, MAX_REPORTS, STATUS_EVERY, run_with_sockets, wait_after};
 use crate::config::{EngineAddress, EngineAt, InvalidOption, ZmqEndpoint};
 use crate::hub::SourceHandle;
-use crate::shutdown::{Shutdown, over};
+use crate::shutdown::Shutdown;
 use crate::source::SourceStatus;
 use crate::source::gate::{Crossing, Evidence, Gate};
-use crate::source::link::{StatusSender, run_on_thread};
+use crate::source::link::StatusSender;
 use bound::Bound;
 use feed::{Feed, Output};
 use server_info::{Client, Layout};
@@ -102,21 +101,8 @@ impl EngineSource {
 
     /// Listens until the process ends.
     pub async fn run(self, to: SourceHandle, shutdown: Shutdown) {
-        let first = SourceStatus::new(LinkState::Connecting, "Starting.");
         let name = self.name();
-        let (to_thread, mut stopped) = (to.clone(), shutdown.clone());
-        let pause = || std::thread::sleep(PAUSE_BEFORE_WAIT);
-        let listen =
-            move |status| match Builder::new_current_thread().enable_all().on_thread_park(pause).build() {
-                Ok(runtime) => runtime.block_on(async {
-                    tokio::select! {
-                        () = over(&mut stopped) => {}
-                        () = self.listen(to_thread, status) => {}
-                    }
-                }),
-                Err(error) => tracing::error!(%error, "the runtime for engines could not be started"),
-            };
-        run_on_thread("engines", name, first, (&to, shutdown), listen).await;
+        run_with_sockets(("engines", name), to, shutdown, |to, status| self.listen(to, status)).await;
     }
 
     async fn listen(self, to: SourceHandle, status: StatusSender) {
