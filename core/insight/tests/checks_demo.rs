@@ -10,7 +10,7 @@ use radixscope_insight::check::Checks;
 use radixscope_model::id::Millis;
 use radixscope_model::record::{Entry, Finding, Phase, Record, Severity};
 use radixscope_sim::{Config, Fault, FaultPlan};
-use radixscope_state::cluster::Cluster;
+use radixscope_state::cluster::{Cluster, Follow};
 use radixscope_state::sink::RecordSink;
 
 const START: Millis = Millis(1_767_225_600_000);
@@ -30,8 +30,8 @@ impl RecordSink for Watched {
         &self.cluster
     }
 
-    fn keep_chain_hashes(&mut self) {
-        self.cluster.keep_chain_hashes();
+    fn follow_blocks(&mut self, follow: Follow) {
+        self.cluster.follow_blocks(follow);
     }
 
     fn append(&mut self, entry: &Entry<'_>) {

@@ -13,7 +13,7 @@ use radixscope_model::id::{Millis, SourceIx, Worker};
 use radixscope_model::record::{
     Entry, MissedCause, Record, ReportedSettings, RouterRef, SettingsSource, SourceKind, Topic,
 };
-use radixscope_state::cluster::Cluster;
+use radixscope_state::cluster::{Cluster, Follow};
 use radixscope_state::sink::RecordSink;
 
 /// Turns what sources received into records of a sink.
@@ -22,6 +22,8 @@ pub struct Intake {
     ingest: Ingest,
     routing: Routing,
     block_lifetimes: BlockLifetimes,
+    /// What trees note.
+    follow: Follow,
 }
 
 impl Intake {
@@ -93,11 +95,9 @@ impl Intake {
 
     /// Takes what a source received, see `Ingest::take`.
     pub fn handle(&mut self, received: &Received, sink: &mut impl RecordSink) {
-        let Self { ingest, routing, block_lifetimes } = self;
-        ingest.handle(received, &mut RoutingSink { routing, block_lifetimes, sink });
-        if self.routing.begins_to_remember(received.at_ms) {
-            sink.keep_chain_hashes();
-        }
+        let Self { ingest, routing, block_lifetimes, follow } = self;
+        ingest.handle(received, &mut RoutingSink { routing, block_lifetimes, follow, sink });
+        self.routing.begin_to_remember(received.at_ms);
     }
 
     /// Loss that a source itself noticed, see `Ingest::missed`.
@@ -112,8 +112,8 @@ impl Intake {
 
     /// Records what was summed up, see `Ingest::flush` and `Routing::flush`.
     pub fn flush(&mut self, at_ms: Millis, sink: &mut impl RecordSink) {
-        let Self { ingest, routing, block_lifetimes } = self;
-        ingest.flush(at_ms, &mut RoutingSink { routing, block_lifetimes, sink });
+        let Self { ingest, routing, block_lifetimes, follow } = self;
+        ingest.flush(at_ms, &mut RoutingSink { routing, block_lifetimes, follow, sink });
         for record in self.routing.flush(at_ms, self.ingest.now(at_ms), sink.cluster()) {
             let entry = Entry { at_ms, record };
             self.block_lifetimes.observe(at_ms, &entry.record, sink.cluster());
@@ -123,8 +123,8 @@ impl Intake {
         for record in self.block_lifetimes.flush(at_ms) {
             sink.append(&Entry { at_ms, record });
         }
-        let Self { ingest, routing, block_lifetimes } = self;
-        ingest.attend(at_ms, &mut RoutingSink { routing, block_lifetimes, sink });
+        let Self { ingest, routing, block_lifetimes, follow } = self;
+        ingest.attend(at_ms, &mut RoutingSink { routing, block_lifetimes, follow, sink });
     }
 
     /// What sources are to do, since the last call.
@@ -166,6 +166,7 @@ impl Intake {
 struct RoutingSink<'l, J> {
     routing: &'l mut Routing,
     block_lifetimes: &'l mut BlockLifetimes,
+    follow: &'l mut Follow,
     sink: &'l mut J,
 }
 
@@ -213,7 +214,13 @@ impl<J: RecordSink> Sink for RoutingSink<'_, J> {
         }
         self.block_lifetimes.observe(entry.at_ms, &entry.record, self.sink.cluster());
         self.routing.observe_record(entry, by, self.sink.cluster());
+        let follow = self.routing.follow();
+        if follow != *self.follow {
+            *self.follow = follow;
+            self.sink.follow_blocks(follow);
+        }
         self.sink.append(entry);
+        self.routing.observe_folded(&entry.record, self.sink.cluster());
         self.publish_resolved(entry.at_ms);
     }
 

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use radixscope_intake::{Intake, NatsSubjects, Payload, Received};
 use radixscope_model::id::Millis;
 use radixscope_model::record::{Entry, SourceKind};
-use radixscope_state::cluster::{Cluster, SnapshotReader};
+use radixscope_state::cluster::{Cluster, Follow, SnapshotReader};
 use radixscope_state::sink::RecordSink;
 use serde_json::{Value, json};
 
@@ -94,8 +94,8 @@ impl RecordSink for Twice {
         &self.near
     }
 
-    fn keep_chain_hashes(&mut self) {
-        self.near.keep_chain_hashes();
+    fn follow_blocks(&mut self, follow: Follow) {
+        self.near.follow_blocks(follow);
     }
 
     fn append(&mut self, entry: &Entry<'_>) {

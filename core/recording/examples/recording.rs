@@ -15,7 +15,7 @@ use radixscope_model::frame::{self, BatchWriter, Frame, FrameError};
 use radixscope_model::id::{BlockHash, Millis, Seq, TokensHash, Worker, WorkerIx};
 use radixscope_model::record::{Block, Entry, Record, SourceKind};
 use radixscope_recording::{Channel, Meta, Recording, RecordingError, SeekTo, Writer};
-use radixscope_state::cluster::Cluster;
+use radixscope_state::cluster::{Cluster, Follow};
 use radixscope_state::sink::RecordSink;
 use serde_json::{Value, json};
 
@@ -173,8 +173,8 @@ impl RecordSink for Live {
         &self.cluster
     }
 
-    fn keep_chain_hashes(&mut self) {
-        self.cluster.keep_chain_hashes();
+    fn follow_blocks(&mut self, follow: Follow) {
+        self.cluster.follow_blocks(follow);
     }
 
     fn append(&mut self, entry: &Entry<'_>) {

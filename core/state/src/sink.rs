@@ -1,6 +1,6 @@
 //! Where records go: numbered, folded and kept by the one who owns the state.
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Follow};
 use radixscope_model::id::Seq;
 use radixscope_model::record::Entry;
 
@@ -10,8 +10,8 @@ pub trait RecordSink {
     fn cluster(&self) -> &Cluster;
     /// Appends the next record.
     fn append(&mut self, entry: &Entry<'_>);
-    /// From now on trees know what [`Tree::chain_hash`](crate::tree::Tree::chain_hash) gives.
-    fn keep_chain_hashes(&mut self);
+    /// What trees note from now on.
+    fn follow_blocks(&mut self, follow: Follow);
 }
 
 impl RecordSink for Cluster {
@@ -23,7 +23,7 @@ impl RecordSink for Cluster {
         self.fold(Seq(self.seq().0 + 1), entry);
     }
 
-    fn keep_chain_hashes(&mut self) {
-        Self::keep_chain_hashes(self);
+    fn follow_blocks(&mut self, follow: Follow) {
+        Self::follow_blocks(self, follow);
     }
 }

@@ -11,7 +11,7 @@ use radixscope_model::frame::{BatchWriter, Digest, Frame};
 use radixscope_model::id::{Millis, Seq};
 use radixscope_model::record::Entry;
 use radixscope_recording::EncodeError;
-use radixscope_state::cluster::Cluster;
+use radixscope_state::cluster::{Cluster, Follow};
 use radixscope_state::sink::RecordSink;
 
 use super::history::{History, HistoryLimits};
@@ -262,8 +262,8 @@ impl RecordSink for HubState {
         &self.cluster
     }
 
-    fn keep_chain_hashes(&mut self) {
-        self.cluster.keep_chain_hashes();
+    fn follow_blocks(&mut self, follow: Follow) {
+        self.cluster.follow_blocks(follow);
     }
 
     /// Numbers `entry`, folds it and appends it to the batch.

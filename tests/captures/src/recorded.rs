@@ -8,7 +8,7 @@ use radixscope_model::frame::{self, BatchWriter, Frame};
 use radixscope_model::id::{Millis, Seq};
 use radixscope_model::record::{Entry, SourceKind};
 use radixscope_recording::{Channel, Meta, Writer};
-use radixscope_state::cluster::Cluster;
+use radixscope_state::cluster::{Cluster, Follow};
 use radixscope_state::sink::RecordSink;
 
 use crate::{Message, Recording};
@@ -136,8 +136,8 @@ impl<W: Write> RecordSink for Recorder<W> {
         &self.cluster
     }
 
-    fn keep_chain_hashes(&mut self) {
-        self.cluster.keep_chain_hashes();
+    fn follow_blocks(&mut self, follow: Follow) {
+        self.cluster.follow_blocks(follow);
     }
 
     fn append(&mut self, entry: &Entry<'_>) {

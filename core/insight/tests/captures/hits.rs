@@ -4,7 +4,7 @@ use radixscope_captures::Recording;
 use radixscope_intake::{Intake, Received};
 use radixscope_model::id::Millis;
 use radixscope_model::record::{Entry, Record, SourceKind};
-use radixscope_state::cluster::{Cluster, touch};
+use radixscope_state::cluster::{Cluster, Follow, touch};
 use radixscope_state::sink::RecordSink;
 use radixscope_state::tree::{HIT_WINDOW, NodeId};
 
@@ -23,8 +23,8 @@ impl RecordSink for Watched {
         &self.cluster
     }
 
-    fn keep_chain_hashes(&mut self) {
-        self.cluster.keep_chain_hashes();
+    fn follow_blocks(&mut self, follow: Follow) {
+        self.cluster.follow_blocks(follow);
     }
 
     fn append(&mut self, entry: &Entry<'_>) {

@@ -6,7 +6,7 @@ use radixscope_intake::{Intake, NatsSubjects, Payload, Received};
 use radixscope_model::frame::{BatchWriter, Frame};
 use radixscope_model::id::{Millis, Seq};
 use radixscope_model::record::{Entry, SourceKind};
-use radixscope_state::cluster::Cluster;
+use radixscope_state::cluster::{Cluster, Follow};
 use radixscope_state::sink::RecordSink;
 
 /// The messages of a recording as they were published, with their Unix times in seconds.
@@ -64,8 +64,8 @@ impl RecordSink for Both {
         &self.near
     }
 
-    fn keep_chain_hashes(&mut self) {
-        self.near.keep_chain_hashes();
+    fn follow_blocks(&mut self, follow: Follow) {
+        self.near.follow_blocks(follow);
     }
 
     fn append(&mut self, entry: &Entry<'_>) {

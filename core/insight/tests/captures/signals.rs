@@ -9,7 +9,7 @@ use radixscope_model::id::{BlockHash, Millis, Worker, WorkerIx};
 use radixscope_model::record::{
     BlockResidency, DepartureCause, Entry, EventTransport, LogSignal, Record, SourceKind,
 };
-use radixscope_state::cluster::{Cluster, Liveness};
+use radixscope_state::cluster::{Cluster, Follow, Liveness};
 use radixscope_state::sink::RecordSink;
 
 use crate::replay::received;
@@ -31,8 +31,8 @@ impl RecordSink for Played {
         &self.cluster
     }
 
-    fn keep_chain_hashes(&mut self) {
-        self.cluster.keep_chain_hashes();
+    fn follow_blocks(&mut self, follow: Follow) {
+        self.cluster.follow_blocks(follow);
     }
 
     fn append(&mut self, entry: &Entry<'_>) {

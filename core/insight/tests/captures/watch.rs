@@ -6,7 +6,7 @@ use radixscope_insight::check::Checks;
 use radixscope_intake::{Intake, Payload, Received};
 use radixscope_model::id::{Millis, SourceIx};
 use radixscope_model::record::{Entry, Finding, LinkState, Phase, Record, Severity, SourceKind};
-use radixscope_state::cluster::Cluster;
+use radixscope_state::cluster::{Cluster, Follow};
 use radixscope_state::sink::RecordSink;
 use serde::Deserialize;
 
@@ -100,8 +100,8 @@ impl RecordSink for Keeps {
         &self.watched.cluster
     }
 
-    fn keep_chain_hashes(&mut self) {
-        self.watched.cluster.keep_chain_hashes();
+    fn follow_blocks(&mut self, follow: Follow) {
+        self.watched.cluster.follow_blocks(follow);
     }
 
     fn append(&mut self, entry: &Entry<'_>) {

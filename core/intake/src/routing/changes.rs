@@ -1,7 +1,7 @@
 //! What changed in the trees of all tiers during the last seconds, so that it can be known as it was at a decision's time.
 //!
-//! A look at records before they are folded: the tree must still know what is removed. Only what really changes a
-//! worker's holdings is kept. Nothing is kept before somebody tells prompts: everybody else pays one comparison per
+//! What one event changed is taken from the tree that folded it. What a worker loses all at once is looked up before that. Only what
+//! really changes a worker's holdings is retained, and nothing before prompts may be visible: without them it costs one comparison a
 //! record. Must not know decisions.
 
 use std::collections::VecDeque;
@@ -12,44 +12,40 @@ use super::gone::GoneBlocks;
 use super::stores::Stores;
 use radixscope_model::id::{BlockHash, Millis, Slot, TokensHash, WorkerIx};
 use radixscope_model::micros::Micros;
-use radixscope_model::record::{Block, GoneBlock, GoneReason, Record, Tier};
-use radixscope_router::hash::chain_hash;
-use radixscope_state::cluster::Cluster;
+use radixscope_model::record::{GoneBlock, GoneReason, Record, Tier};
+use radixscope_state::cluster::{Cluster, Follow};
 use radixscope_state::per_worker::PerWorker;
 use radixscope_state::requests::KEPT_MS;
-use radixscope_state::tree::{NodeId, Tree};
+use radixscope_state::tree::{ChangedBlock, ChangedBlocks, NodeId, Tree};
 
 /// Longest request whose trace shows what was cached when it was chosen: a trace comes when its request is over.
 const TRACED_MS: u64 = 60_000;
 
-/// Changes kept: twelve seconds of 20,000 blocks each, 14 MiB. With more of them the past that is known is shorter.
+/// Changed blocks retained: twelve seconds of 20,000 each, 8 MiB, and as much again if each is an event of its own. With more of them
+/// the past that is known is shorter.
 const MAX_CHANGES: usize = 1 << 18;
 
 /// Most blocks of a worker that left or was cleared that are recorded one by one; with more it is unknown what it held before.
 const MAX_EMPTIED: u64 = 1 << 16;
 
-/// One block that a worker began or ceased to hold.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What changed at once of what one worker holds.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
     /// When, by the publisher's clock where it tells, else when it was received.
     pub(super) at: Micros,
     /// Latest time of this change and all before it: publishers' clocks differ a little, this only rises.
     latest: Micros,
+    /// Blocks that ever changed before these.
+    first: u64,
     pub(super) worker: WorkerIx,
     /// Where below its device; `None`: on its device.
     pub(super) tier: Option<Tier>,
-    /// Whether the worker held the block before.
-    pub(super) was_held: bool,
-    /// Block before it, as the worker calls it; `None`: it begins a prompt.
-    pub(super) parent: Option<BlockHash>,
-    pub(super) block: BlockHash,
-    pub(super) tokens: TokensHash,
 }
 
 /// How exactly it is known when a change was received.
 const MARK_EVERY_MS: u64 = 100;
 
-const _: () = assert!(size_of::<Change>() <= 56, "the bound above counts on it");
+const _: () = assert!(size_of::<Change>() <= 32, "the bound above counts on it");
 
 /// A worker that ceases to hold a block.
 #[derive(Clone, Copy)]
@@ -83,17 +79,30 @@ enum Need {
     Known,
 }
 
+/// An event that is about to be folded.
+#[derive(Clone, Copy)]
+struct Expected {
+    at: Micros,
+    worker: WorkerIx,
+    tier: Option<Tier>,
+    /// What the worker held before on its device.
+    held_blocks: u32,
+}
+
 /// The latest changes, oldest first.
 #[derive(Default)]
 pub(super) struct TreeChanges {
-    ring: VecDeque<Change>,
+    changes: VecDeque<Change>,
+    /// The blocks of all of them.
+    blocks: VecDeque<ChangedBlock>,
+    expected: Option<Expected>,
     need: Need,
     /// Latest time of any change.
     latest: Micros,
-    /// Latest time of our clock, and at which times of it how many changes had ever been received.
+    /// Latest time of our clock, and at which times of it how many blocks had ever changed.
     received_ms: Millis,
     marks: VecDeque<(Millis, u64)>,
-    /// Changes ever received.
+    /// Blocks that ever changed.
     count: u64,
     /// Blocks that no worker holds any more.
     gone: GoneBlocks,
@@ -133,13 +142,12 @@ impl TreeChanges {
         &self.stores
     }
 
-    /// Whether prompts are visible, so that it is asked what became of their blocks; from now on that is remembered. `true` once.
-    pub(super) fn begin_gone(&mut self, now: Millis) -> bool {
-        let begins = self.need == Need::Known && !self.gone.is_on();
-        if begins {
+    /// If prompts are visible it is asked what became of their blocks: from now on that is remembered.
+    #[inline]
+    pub(super) fn begin_gone(&mut self, now: Millis) {
+        if self.need == Need::Known {
             self.gone.begin(now);
         }
-        begins
     }
 
     /// A router that starts writes to its log.
@@ -152,12 +160,23 @@ impl TreeChanges {
     /// A log reported a choice without its prompt, or a request that was finished without any.
     pub(super) fn forgo(&mut self) {
         if self.need == Need::Expected {
-            (self.ring, self.need) = (VecDeque::new(), Need::Declined);
+            (self.changes, self.blocks) = (VecDeque::new(), VecDeque::new());
+            self.need = Need::Declined;
         }
     }
 
     fn is_kept(&self) -> bool {
         matches!(self.need, Need::Expected | Need::Known)
+    }
+
+    /// What trees have to note for this.
+    #[inline]
+    pub(super) const fn follow(&self) -> Follow {
+        match (self.need, self.gone.is_on()) {
+            (Need::None | Need::Declined, _) => Follow::Nothing,
+            (_, false) => Follow::Blocks,
+            (_, true) => Follow::Chains,
+        }
     }
 
     fn begin(&mut self, need: Need) {
@@ -183,52 +202,19 @@ impl TreeChanges {
         }
     }
 
-    /// A record of `at` passes, on its way to `cluster`.
+    /// A record of `at` passes, on its way to `cluster`. What it changes of single blocks is asked for when it is folded:
+    /// [`TreeChanges::folded`].
     pub(super) fn observe(&mut self, at: Micros, record: &Record<'_>, cluster: &Cluster) {
         match record {
-            Record::Stored { worker, parent, blocks } => {
-                self.latest = self.latest.max(at);
-                if !self.is_kept() {
-                    return;
-                }
-                let (tree, slot) = (cluster.tree_of(*worker), worker.slot());
-                let above = parent.map_or(Some(NodeId::ROOT), |hash| tree.find(slot, hash));
-                self.stored(at, (*worker, None), tree, (*parent, above), blocks);
-            }
-            Record::TierStored { worker, tier, parent, blocks } => {
-                self.latest = self.latest.max(at);
-                if !self.is_kept() {
-                    return;
-                }
-                let pool = cluster.pool_of(*worker).unwrap_or_default();
-                let (device, tree) = (cluster.tree(pool), cluster.tier_tree(pool, *tier));
-                let above =
-                    parent.map_or(Some(NodeId::ROOT), |hash| node_in_tier(device, tree, worker.slot(), hash));
-                self.stored(at, (*worker, Some(*tier)), tree, (*parent, above), blocks);
-            }
-            Record::Removed { worker, hashes } => {
-                self.latest = self.latest.max(at);
-                if !self.is_kept() {
-                    return;
-                }
-                let tree = cluster.tree_of(*worker);
-                let leaving = Leaving::new(worker, GoneReason::Evicted);
+            Record::Stored { worker, .. } => self.expect_event(at, *worker, None, cluster),
+            Record::TierStored { worker, tier, .. } => self.expect_event(at, *worker, Some(*tier), cluster),
+            Record::Removed { worker, .. } => {
+                self.expect_event(at, *worker, None, cluster);
                 if self.gone.is_on() {
                     self.stores.evicted(at.millis(), *worker);
                 }
-                hashes.iter().for_each(|&hash| self.ceased(at, leaving, None, hash, cluster, tree));
-                self.forget_old();
             }
-            Record::TierRemoved { worker, tier, hashes } => {
-                self.latest = self.latest.max(at);
-                if !self.is_kept() {
-                    return;
-                }
-                let tree = cluster.tier_tree(cluster.pool_of(*worker).unwrap_or_default(), *tier);
-                let leaving = Leaving::new(worker, GoneReason::Evicted);
-                hashes.iter().for_each(|&hash| self.ceased(at, leaving, Some(*tier), hash, cluster, tree));
-                self.forget_old();
-            }
+            Record::TierRemoved { worker, tier, .. } => self.expect_event(at, *worker, Some(*tier), cluster),
             Record::Cleared { worker, all_ranks: true } => {
                 let process = |worker: WorkerIx| cluster.worker(worker).map(|worker| worker.id.id);
                 let is_rank = |of: &WorkerIx| process(*of) == process(*worker);
@@ -248,8 +234,10 @@ impl TreeChanges {
             }
             Record::Left { worker, .. } => {
                 let pool = cluster.pool_of(*worker).unwrap_or_default();
-                let stored = self.after(at).filter(|change| !change.was_held);
-                let since = stored.map(|change| (change.worker.slot(), change.tokens)).collect();
+                let stored = self.after(at).flat_map(|(change, blocks)| {
+                    blocks.filter(|of| !of.was_held).map(|of| (change.worker.slot(), of.tokens))
+                });
+                let since = stored.collect();
                 let leaving = Leaving { since: Some(&since), ..Leaving::new(worker, GoneReason::Left) };
                 self.emptied(at, leaving, None, cluster, cluster.tree(pool));
                 for tier in Tier::ALL {
@@ -278,48 +266,77 @@ impl TreeChanges {
         at >= self.known_since && self.workers.get(worker).is_none_or(|&since| at >= since)
     }
 
-    /// Changes after a time, in the order in which they were received.
-    pub(super) fn after(&self, at: Micros) -> impl Iterator<Item = &Change> {
-        let first = self.ring.partition_point(|change| change.latest <= at);
-        self.ring.range(first..).filter(move |change| change.at > at)
+    /// Changes after a time with the blocks of each, in the order in which they were received.
+    pub(super) fn after(
+        &self,
+        at: Micros,
+    ) -> impl Iterator<Item = (&Change, impl Iterator<Item = &ChangedBlock> + Clone)> {
+        let first = self.changes.partition_point(|change| change.latest <= at);
+        let begin = self.count - self.blocks.len() as u64;
+        let blocks = move |at: usize| {
+            let (from, until) = (self.changes[at].first, self.first_after(at));
+            self.blocks.range((from - begin) as usize..(until - begin) as usize)
+        };
+        let later = self.changes.iter().enumerate().skip(first).filter(move |(_, change)| change.at > at);
+        later.map(move |(at, change)| (change, blocks(at)))
     }
 
-    /// A worker stores blocks below `above`, which it calls `parent`, in a tier whose tree is `tree`.
+    /// Where the blocks of the change behind that one begin.
+    fn first_after(&self, change: usize) -> u64 {
+        self.changes.get(change + 1).map_or(self.count, |next| next.first)
+    }
+
+    #[inline]
+    fn expect_event(&mut self, at: Micros, worker: WorkerIx, tier: Option<Tier>, cluster: &Cluster) {
+        self.latest = self.latest.max(at);
+        self.expected = None;
+        if self.is_kept() {
+            let held_blocks = cluster.blocks(worker).unwrap_or(0).try_into().unwrap_or(u32::MAX);
+            self.expected = Some(Expected { at, worker, tier, held_blocks });
+        }
+    }
+
+    /// The record that [`TreeChanges::observe`] was told of last is folded.
+    #[inline]
+    pub(super) fn folded(&mut self, record: &Record<'_>, cluster: &Cluster) {
+        if let Some(expected) = self.expected.take() {
+            self.add(expected, record, cluster);
+        }
+    }
+
+    fn add(&mut self, expected: Expected, record: &Record<'_>, cluster: &Cluster) {
+        let Expected { at, worker, tier, held_blocks } = expected;
+        if let Some(changed) = cluster.changed_blocks() {
+            self.push(at, worker, tier, changed.blocks());
+            match record {
+                Record::Stored { parent, blocks, .. } => {
+                    self.stored(at, worker, *parent, blocks.last().map(|block| block.block_hash), changed);
+                }
+                Record::Removed { .. } | Record::TierRemoved { .. } if self.gone.is_on() => {
+                    let why = GoneReason::Evicted;
+                    let gone = GoneBlock { worker, at_ms: at.millis(), why, held_blocks };
+                    let pool = cluster.pool_of(worker).unwrap_or_default();
+                    changed.gone().iter().for_each(|&chain| self.gone.add(pool, chain, gone));
+                }
+                _ => {}
+            }
+        }
+        self.forget_old();
+    }
+
+    /// A worker stored blocks on its device, the last of which it calls `last`.
     fn stored(
         &mut self,
         at: Micros,
-        (worker, tier): (WorkerIx, Option<Tier>),
-        tree: &Tree,
-        (mut parent, mut above): (Option<BlockHash>, Option<NodeId>),
-        blocks: &[Block],
+        worker: WorkerIx,
+        parent: Option<BlockHash>,
+        last: Option<BlockHash>,
+        changed: &ChangedBlocks,
     ) {
-        let slot = worker.slot();
-        let event_parent = parent;
-        // The first block that is new, behind the node before it, and how many are.
-        let mut new: Option<(Option<NodeId>, TokensHash, u32)> = None;
-        for block in blocks {
-            let before = above;
-            above = above.and_then(|above| tree.child(above, block.tokens_hash));
-            if !above.is_some_and(|node| tree.owners(node).contains(slot)) {
-                new.get_or_insert((before, block.tokens_hash, 0)).2 += 1;
-                // A name is of one block: held elsewhere, it moves.
-                if let Some(node) = tree.find(slot, block.block_hash) {
-                    self.removed(at, (worker, tier), (block.block_hash, node), tree);
-                }
-                self.push(at, (worker, tier), false, parent, block.block_hash, block.tokens_hash);
-            }
-            parent = Some(block.block_hash);
+        let new = changed.blocks().iter().filter(|block| !block.was_held).count() as u32;
+        if let (1.., Some(last), true) = (new, last, self.gone.is_on()) {
+            self.stores.stored(at.millis(), worker, (parent, last), new, || changed.first_stored());
         }
-        if let (Some((before, tokens, count)), Some(last), None, true) =
-            (new, parent, tier, self.gone.is_on())
-        {
-            let first = || match before? {
-                NodeId::ROOT => Some(chain_hash(None, tokens)),
-                node => tree.chain_hash(node).map(|above| chain_hash(Some(above), tokens)),
-            };
-            self.stores.stored(at.millis(), worker, (event_parent, last), count, first);
-        }
-        self.forget_old();
     }
 
     /// A worker ceases to hold all that it holds in a tier.
@@ -340,7 +357,14 @@ impl TreeChanges {
         let names = || tree.names_of(worker.slot()).into_iter();
         // One worker's blocks must not displace what is known of all others.
         if held.hidden == 0 && held.resident <= MAX_EMPTIED {
-            names().for_each(|name| self.ceased(at, leaving, tier, name, cluster, tree));
+            let mut lost = Vec::with_capacity(held.resident as usize);
+            for (name, node) in names().filter_map(|name| Some((name, tree.find(worker.slot(), name)?))) {
+                if let Ok(parent) = tree.name_before(node, worker.slot()) {
+                    lost.push(ChangedBlock::new(name, tree.tokens_hash(node), parent, true));
+                }
+                self.note_gone(at, leaving, node, cluster, tree);
+            }
+            self.push(at, worker, tier, &lost);
             self.forget_old();
             return;
         }
@@ -350,22 +374,6 @@ impl TreeChanges {
                 self.note_gone(at, leaving, node, cluster, tree);
             }
         }
-    }
-
-    /// A worker ceases to hold the block that it calls `name` in a tier whose tree is `tree`.
-    fn ceased(
-        &mut self,
-        at: Micros,
-        leaving: Leaving<'_>,
-        tier: Option<Tier>,
-        name: BlockHash,
-        cluster: &Cluster,
-        tree: &Tree,
-    ) {
-        let worker = leaving.worker;
-        let Some(node) = tree.find(worker.slot(), name) else { return };
-        self.removed(at, (worker, tier), (name, node), tree);
-        self.note_gone(at, leaving, node, cluster, tree);
     }
 
     /// Remembers a block that the worker ceases to hold, if no other one holds it in this tier.
@@ -385,39 +393,21 @@ impl TreeChanges {
         self.gone.add(cluster.pool_of(worker).unwrap_or_default(), chain, gone);
     }
 
-    fn removed(
-        &mut self,
-        at: Micros,
-        (worker, tier): (WorkerIx, Option<Tier>),
-        (block, node): (BlockHash, NodeId),
-        tree: &Tree,
-    ) {
-        let slot = worker.slot();
-        let parent = match tree.parent(node) {
-            // It waits for a block that is not known, so that no prompt leads to it.
-            None => return,
-            Some(NodeId::ROOT) => None,
-            Some(above) if tree.owners(above).contains(slot) => Some(tree.block_hash_by(above, slot)),
-            Some(above) => Some(tree.block_hash(above)),
-        };
-        self.push(at, (worker, tier), true, parent, block, tree.tokens_hash(node));
-    }
-
-    fn push(
-        &mut self,
-        at: Micros,
-        (worker, tier): (WorkerIx, Option<Tier>),
-        was_held: bool,
-        parent: Option<BlockHash>,
-        block: BlockHash,
-        tokens: TokensHash,
-    ) {
-        if self.ring.len() == MAX_CHANGES {
+    /// Of so many blocks that not even they are retained it is not known what the worker held before.
+    fn push(&mut self, at: Micros, worker: WorkerIx, tier: Option<Tier>, blocks: &[ChangedBlock]) {
+        if blocks.is_empty() {
+            return;
+        }
+        if blocks.len() > MAX_CHANGES {
+            self.unknown_before(worker, at);
+            return;
+        }
+        while self.blocks.len() + blocks.len() > MAX_CHANGES {
             self.forget_oldest();
         }
-        let latest = self.latest;
-        self.count += 1;
-        self.ring.push_back(Change { at, latest, worker, tier, was_held, parent, block, tokens });
+        self.changes.push_back(Change { at, latest: self.latest, first: self.count, worker, tier });
+        self.blocks.extend(blocks);
+        self.count += blocks.len() as u64;
     }
 
     fn unknown_before(&mut self, worker: WorkerIx, at: Micros) {
@@ -440,34 +430,22 @@ impl TreeChanges {
             }
             None => u64::MAX,
         };
-        let first = self.count - self.ring.len() as u64;
-        let mut old = old.saturating_sub(first);
-        while old > 0 && self.ring.front().is_some_and(|change| change.latest < retained) {
+        while self.changes.front().is_some_and(|change| change.latest < retained)
+            && self.first_after(0) <= old
+        {
             self.forget_oldest();
-            old -= 1;
         }
     }
 
     fn forget_oldest(&mut self) {
-        if let Some(change) = self.ring.pop_front() {
-            self.known_since = self.known_since.max(change.at);
-        }
+        let Some(change) = self.changes.pop_front() else { return };
+        let count = match self.changes.front() {
+            Some(next) => next.first - change.first,
+            None => self.blocks.len() as u64,
+        };
+        self.blocks.drain(..count as usize);
+        self.known_since = self.known_since.max(change.at);
     }
-}
-
-/// The block that a worker calls so in the tree of a lower tier, where it may only lead to others: the worker holds it on its device.
-fn node_in_tier(device: &Tree, tree: &Tree, worker: Slot, name: BlockHash) -> Option<NodeId> {
-    if let Some(node) = tree.find(worker, name) {
-        return Some(node);
-    }
-    let path = std::iter::successors(device.find(worker, name), |&node| device.parent(node));
-    let tokens: Vec<TokensHash> =
-        path.take_while(|&node| node != NodeId::ROOT).map(|node| device.tokens_hash(node)).collect();
-    tokens
-        .iter()
-        .rev()
-        .try_fold(NodeId::ROOT, |at, &tokens| tree.child(at, tokens))
-        .filter(|_| !tokens.is_empty())
 }
 
 #[cfg(test)]

@@ -29,8 +29,11 @@ impl Scenario {
 
     fn pass(&mut self, ms: u64, record: Record<'_>) {
         self.changes.observe(Micros::of(Millis(ms)), &record, &self.cluster);
+        self.cluster.follow_blocks(self.changes.follow());
         let seq = Seq(self.cluster.seq().0 + 1);
-        self.cluster.fold(seq, &Entry { at_ms: Millis(ms), record });
+        let entry = Entry { at_ms: Millis(ms), record };
+        self.cluster.fold(seq, &entry);
+        self.changes.folded(&entry.record, &self.cluster);
     }
 
     /// `worker` stores the blocks `from..=to` of the prompt.
@@ -77,7 +80,7 @@ fn a_block_stored_since_was_not_there() {
     assert_eq!(scene.at(PREFIX, 10), (3, 0, 3));
     assert_eq!(scene.at(PREFIX, 29), (5, 0, 5));
     assert_eq!(scene.at(PREFIX, 40), (5, 2, 5));
-    assert_eq!(scene.changes.ring.len(), 7);
+    assert_eq!(scene.changes.blocks.len(), 7);
 }
 
 #[test]
@@ -162,7 +165,7 @@ fn of_a_worker_that_held_very_much_it_is_not_known_what_it_held_before_it_left()
 fn nothing_is_kept_until_a_prompt_is_reported_and_the_past_begins_there() {
     let mut scene = Scenario::new();
     scene.stored(10, 0, 1, 3);
-    assert!(scene.changes.ring.is_empty());
+    assert!(scene.changes.blocks.is_empty());
     scene.changes.need();
     assert_eq!((scene.knows(0, 9), scene.knows(0, 10)), (false, true), "nothing changed since");
     scene.stored(20, 0, 4, 4);
@@ -174,15 +177,15 @@ fn a_log_that_reports_no_prompt_costs_nothing_after_its_first_choice() {
     let mut scene = Scenario::new();
     scene.changes.expect();
     scene.stored(10, 0, 1, 3);
-    assert_eq!(scene.changes.ring.len(), 3);
+    assert_eq!(scene.changes.blocks.len(), 3);
     scene.changes.forgo();
     scene.changes.expect();
     scene.stored(20, 0, 4, 5);
-    assert!(scene.changes.ring.is_empty());
+    assert!(scene.changes.blocks.is_empty());
     scene.changes.need();
     scene.changes.forgo();
     scene.stored(30, 0, 6, 6);
-    assert_eq!((scene.changes.ring.len(), scene.knows(0, 19), scene.knows(0, 20)), (1, false, true));
+    assert_eq!((scene.changes.blocks.len(), scene.knows(0, 19), scene.knows(0, 20)), (1, false, true));
 }
 
 #[test]
@@ -192,12 +195,13 @@ fn the_past_is_bounded_in_time_and_number_and_says_how_far_it_reaches() {
     scene.stored(10, 0, 1, 1);
     scene.stored(20, 0, 2, 2);
     scene.stored(20 + KEPT_MS, 0, 3, 3);
-    assert_eq!((scene.changes.ring.len(), scene.knows(0, 9), scene.knows(0, 10)), (2, false, true));
+    assert_eq!((scene.changes.blocks.len(), scene.knows(0, 9), scene.knows(0, 10)), (2, false, true));
     for n in 0..=MAX_CHANGES as u64 {
         let at = Micros::of(Millis(30 + KEPT_MS + n / 1_000));
-        scene.changes.push(at, (WorkerIx(0), None), false, None, BlockHash(n), TokensHash(n));
+        let block = ChangedBlock::new(BlockHash(n), TokensHash(n), None, false);
+        scene.changes.push(at, WorkerIx(0), None, &[block]);
     }
-    assert_eq!(scene.changes.ring.len(), MAX_CHANGES);
+    assert_eq!(scene.changes.blocks.len(), MAX_CHANGES);
     assert!(!scene.knows(0, 29 + KEPT_MS));
 }
 
@@ -374,8 +378,7 @@ fn blocks_in_host_memory_are_known_as_they_were() {
 fn what_a_worker_held_when_it_left_is_gone_though_another_one_stored_it_before_that_was_known() {
     let mut scene = Scenario::new();
     scene.changes.need();
-    assert!(scene.changes.begin_gone(Millis(1)));
-    scene.cluster.keep_chain_hashes();
+    scene.changes.begin_gone(Millis(1));
     scene.stored(10, 0, 1, 3);
     scene.stored(10, 1, 1, 1);
     // Worker 0 left at 20; that is received when worker 1 has stored the second block.

@@ -77,7 +77,7 @@ use radixscope_model::record::{
     Role, RoleEvidence, SettingsSource,
 };
 use radixscope_router::{Formula, RouterSettings};
-use radixscope_state::cluster::{Cluster, DecisionEntry};
+use radixscope_state::cluster::{Cluster, DecisionEntry, Follow};
 use radixscope_state::per_worker::PerWorker;
 use radixscope_state::requests::{ActiveSequences, Arrivals, Prompt};
 
@@ -160,11 +160,16 @@ impl Routing {
         self.changes.expect();
     }
 
-    /// Whether prompts have become visible: from `now` on it is remembered what became of blocks, for which trees have to keep the
-    /// hashes of chains. `true` once.
+    /// Once prompts are visible it is remembered from `now` on what became of blocks.
     #[inline]
-    pub(crate) fn begins_to_remember(&mut self, now: Millis) -> bool {
-        self.changes.begin_gone(now)
+    pub(crate) fn begin_to_remember(&mut self, now: Millis) {
+        self.changes.begin_gone(now);
+    }
+
+    /// What trees have to note for the past.
+    #[inline]
+    pub(crate) const fn follow(&self) -> Follow {
+        self.changes.follow()
     }
 
     /// Handles something observed of a request; gives the records that follow from it.
@@ -216,6 +221,12 @@ impl Routing {
         };
         self.changes.pass_received(entry.at_ms);
         self.changes.observe(Micros::of(at_ms), &entry.record, cluster);
+    }
+
+    /// The record that passed last is folded.
+    #[inline]
+    pub(crate) fn observe_folded(&mut self, record: &Record<'_>, cluster: &Cluster) {
+        self.changes.folded(record, cluster);
     }
 
     /// A worker that left showed at `said_ms` that it is there again.

@@ -6,21 +6,36 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use super::changes::{Change, TreeChanges};
+use super::changes::TreeChanges;
 use super::paths::path_end;
-use radixscope_model::id::{BlockHash, PoolIx, Slot, TokensHash};
+use radixscope_model::id::{BlockHash, PoolIx, Slot, TokensHash, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{PathEnd, Tier};
 use radixscope_router::hash::chain_hash;
 use radixscope_state::cluster::{Cluster, TierPaths};
 use radixscope_state::requests::Prompt;
-use radixscope_state::tree::{NodeId, OverlapRule, Tree};
+use radixscope_state::tree::{ChangedBlock, NodeId, OverlapRule, Tree};
 
 /// A worker, what it calls the block before, and the block's tokens: one place in its prompts.
 type Place = (Slot, Option<BlockHash>, TokensHash);
 
 /// What a block is called, by the name of the one before and its tokens.
 type Names = HashMap<(Option<BlockHash>, TokensHash), BlockHash>;
+
+/// A block of the prompt that a worker began or ceased to hold, in a tier or on its device (`None`).
+#[derive(Clone, Copy)]
+struct Change {
+    at: Micros,
+    worker: WorkerIx,
+    tier: Option<Tier>,
+    block: ChangedBlock,
+}
+
+impl Change {
+    fn place(&self) -> Place {
+        (self.worker.slot(), self.block.parent(), self.block.tokens)
+    }
+}
 
 /// A prompt with all that changed along it; memory to be used again.
 #[derive(Default)]
@@ -56,12 +71,11 @@ impl Past {
         since: Micros,
     ) {
         let tree = cluster.tree(pool);
-        let is_in_pool =
-            |change: &&Change| cluster.workers().get(change.worker).is_some_and(|state| state.pool == pool);
-        let changes = || changes.after(since).filter(is_in_pool);
+        let is_in_pool = |worker| cluster.pool_of(worker) == Some(pool);
+        let changes = || changes.after(since).filter(|(change, _)| is_in_pool(change.worker));
         prompt.local_in(cluster.trees_in(pool), &mut self.local);
         if let Prompt::Chain(chain) = prompt {
-            self.extend_local(chain, changes);
+            self.extend_local(chain, || changes().flat_map(|(_, blocks)| blocks));
         }
         self.path.clear();
         let mut at = NodeId::ROOT;
@@ -73,19 +87,26 @@ impl Past {
         self.tokens.clear();
         if changes().next().is_some() {
             self.tokens.extend(&self.local);
-            let Self { tokens, .. } = self;
-            self.changes.extend(changes().filter(|change| tokens.contains(&change.tokens)));
+            let Self { tokens, changes: along, .. } = self;
+            for (change, blocks) in changes() {
+                let (at, worker, tier) = (change.at, change.worker, change.tier);
+                let blocks = blocks.filter(|block| tokens.contains(&block.tokens));
+                along.extend(blocks.map(|&block| Change { at, worker, tier, block }));
+            }
         }
     }
 
     /// Chain hashes name no tokens: where the tree has lost a block since, the changes still know them.
-    fn extend_local<'c, C: Iterator<Item = &'c Change>>(&mut self, chain: &[u64], changes: impl Fn() -> C) {
+    fn extend_local<'c, B>(&mut self, chain: &[u64], changed: impl Fn() -> B)
+    where
+        B: Iterator<Item = &'c ChangedBlock>,
+    {
         while let Some(&link) = chain.get(self.local.len()) {
             let above =
                 self.local.len().checked_sub(1).and_then(|at| chain.get(at)).map(|&hash| BlockHash(hash));
             let is_next =
-                |change: &&Change| change.was_held && chain_hash(above, change.tokens) == BlockHash(link);
-            let Some(found) = changes().find(is_next) else { break };
+                |block: &&ChangedBlock| block.was_held && chain_hash(above, block.tokens) == BlockHash(link);
+            let Some(found) = changed().find(is_next) else { break };
             self.local.push(found.tokens);
         }
     }
@@ -108,9 +129,9 @@ impl Past {
         names.clear();
         affected.clear();
         for change in changes.iter().filter(|change| change.at > at && change.tier.is_none()) {
-            let place = (change.worker.slot(), change.parent, change.tokens);
-            before.entry(place).or_insert((change.was_held, change.block));
-            names.entry((change.parent, change.tokens)).or_insert(change.block);
+            let ChangedBlock { block, was_held, .. } = change.block;
+            before.entry(change.place()).or_insert((was_held, block));
+            names.entry((change.block.parent(), change.block.tokens)).or_insert(block);
             affected.push(change.worker.slot());
         }
         affected.sort_unstable();
@@ -176,10 +197,10 @@ impl Past {
             affected.clear();
             for change in changes.iter().filter(|change| change.at > at) {
                 // Blocks that only lead to those of the tier are called as on the device.
-                names.entry((change.parent, change.tokens)).or_insert(change.block);
+                let ChangedBlock { block, was_held, .. } = change.block;
+                names.entry((change.block.parent(), change.block.tokens)).or_insert(block);
                 if change.tier == Some(tier) {
-                    let place = (change.worker.slot(), change.parent, change.tokens);
-                    before.entry(place).or_insert((change.was_held, change.block));
+                    before.entry(change.place()).or_insert((was_held, block));
                     affected.push(change.worker.slot());
                 }
             }

@@ -597,8 +597,10 @@ fn tree_size_at(ground: Ground<'_>, worker: WorkerIx, overlap_blocks: u32, at: M
     if overlap_blocks == 0 {
         return 0;
     }
-    let changes = ground.changes.after(at).filter(|change| change.worker == worker && change.tier.is_none());
-    let more: i64 = changes.map(|change| if change.was_held { 1 } else { -1 }).sum();
+    let changes =
+        ground.changes.after(at).filter(|(change, _)| change.worker == worker && change.tier.is_none());
+    let changed = changes.flat_map(|(_, blocks)| blocks);
+    let more: i64 = changed.map(|block| if block.was_held { 1 } else { -1 }).sum();
     ground.cluster.blocks(worker).unwrap_or(0).saturating_add_signed(more)
 }
 

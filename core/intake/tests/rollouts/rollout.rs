@@ -5,7 +5,7 @@ use radixscope_intake::{Intake, NatsSubjects, Payload, Received};
 use radixscope_model::frame::{BatchWriter, Frame};
 use radixscope_model::id::{Millis, Seq, SourceIx, Worker};
 use radixscope_model::record::{Entry, MissedCause, SourceKind};
-use radixscope_state::cluster::Cluster;
+use radixscope_state::cluster::{Cluster, Follow};
 use radixscope_state::sink::RecordSink;
 use serde_json::json;
 
@@ -21,8 +21,8 @@ impl RecordSink for Both {
         &self.near
     }
 
-    fn keep_chain_hashes(&mut self) {
-        self.near.keep_chain_hashes();
+    fn follow_blocks(&mut self, follow: Follow) {
+        self.near.follow_blocks(follow);
     }
 
     fn append(&mut self, entry: &Entry<'_>) {

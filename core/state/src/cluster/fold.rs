@@ -304,7 +304,7 @@ impl Cluster {
             Record::TierStored { tier, .. } => Some(self.share_of_limit(pool, Some(*tier))),
             _ => None,
         };
-        let Self { head, trees, tiers, keeps_chain_hashes } = self;
+        let Self { head, trees, tiers, follow, changed } = self;
         let limit_nodes = head.limit_nodes;
         let Some(w) = head.workers.get_mut(ix) else { return };
         let Some(tree) = trees.get_mut(pool.at()) else { return };
@@ -315,11 +315,11 @@ impl Cluster {
                 w.tiers[*tier as usize].stored += blocks.len() as u64;
                 if w.departure.is_none() {
                     let device = &*tree;
-                    let tree = tiers
-                        .entry((pool, *tier))
-                        .or_insert_with(|| Self::new_tree(limit_nodes, *keeps_chain_hashes));
+                    let tree =
+                        tiers.entry((pool, *tier)).or_insert_with(|| Self::new_tree(limit_nodes, *follow));
                     tree.set_limit(limit.unwrap_or(limit_nodes));
                     tree.store_below(device, slot, *parent, blocks, touch(at));
+                    *changed = Some((head.seq, pool, Some(*tier)));
                 }
             }
             Record::MultimodalInputs { count, .. } => w.multimodal_inputs_total += u64::from(*count),
@@ -328,6 +328,7 @@ impl Cluster {
                 w.tiers[*tier as usize].removed += hashes.len() as u64;
                 if let Some(tree) = tiers.get_mut(&(pool, *tier)) {
                     let unknown = tree.remove_all(slot, hashes);
+                    *changed = Some((head.seq, pool, Some(*tier)));
                     w.unknown_removed(unknown);
                 }
             }
@@ -399,13 +400,16 @@ impl Cluster {
     fn fold_stored(&mut self, at: Millis, ix: WorkerIx, parent: Option<BlockHash>, blocks: &[Block]) {
         let Some(pool) = self.head.workers.get(ix).map(|worker| worker.pool) else { return };
         self.limit_tree(pool, blocks.len());
-        let Self { head, trees, .. } = self;
+        let Self { head, trees, changed, .. } = self;
         let (Some(w), Some(tree)) = (head.workers.get_mut(ix), trees.get_mut(pool.at())) else { return };
         // Events of a worker that left are late until it rejoined: its blocks are unusable.
         let is_late = w.departure.is_some();
         let outcome = match is_late {
             true => StoreOutcome::default(),
-            false => tree.store(ix.slot(), parent, blocks, touch(at)),
+            false => {
+                *changed = Some((head.seq, pool, None));
+                tree.store(ix.slot(), parent, blocks, touch(at))
+            }
         };
         w.received_event(at);
         w.store_events_total += 1;
@@ -418,10 +422,15 @@ impl Cluster {
     }
 
     fn fold_removed(&mut self, at: Millis, ix: WorkerIx, hashes: &[BlockHash]) {
-        let Self { head, trees, .. } = self;
+        let Self { head, trees, changed, .. } = self;
         let Some(w) = head.workers.get_mut(ix) else { return };
         let Some(tree) = trees.get_mut(w.pool.at()) else { return };
-        let unknown = if w.departure.is_some() { 0 } else { tree.remove_all(ix.slot(), hashes) };
+        let unknown = if w.departure.is_some() {
+            0
+        } else {
+            *changed = Some((head.seq, w.pool, None));
+            tree.remove_all(ix.slot(), hashes)
+        };
         w.received_event(at);
         w.remove_events_total += 1;
         w.removed_total += hashes.len() as u64;
@@ -479,7 +488,7 @@ impl Cluster {
             }
             Record::TreeDumpStored { tier, parent, blocks, .. } => {
                 let limit = self.share_of_limit(pool, *tier);
-                let Self { trees, tiers, keeps_chain_hashes, .. } = self;
+                let Self { trees, tiers, follow, .. } = self;
                 let Some(device) = trees.get_mut(pool.at()) else { return };
                 match tier {
                     None => {
@@ -487,9 +496,8 @@ impl Cluster {
                         device.store(slot, *parent, blocks, Tree::TIME_UNKNOWN);
                     }
                     Some(tier) => {
-                        let tree = tiers
-                            .entry((pool, *tier))
-                            .or_insert_with(|| Self::new_tree(limit, *keeps_chain_hashes));
+                        let tree =
+                            tiers.entry((pool, *tier)).or_insert_with(|| Self::new_tree(limit, *follow));
                         tree.set_limit(limit);
                         tree.store_below(device, slot, *parent, blocks, Tree::TIME_UNKNOWN);
                     }

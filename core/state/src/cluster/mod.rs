@@ -53,7 +53,7 @@ use radixscope_model::record::{
 };
 
 use crate::tree::forest::Arrangement;
-use crate::tree::{DEFAULT_LIMIT_NODES, Holdings, NodeId, OwnerSet, Tree};
+use crate::tree::{ChangedBlocks, DEFAULT_LIMIT_NODES, Holdings, NodeId, OwnerSet, Tree};
 use departed::DepartedWorkers;
 use findings::Findings;
 
@@ -122,8 +122,31 @@ pub struct Cluster {
     trees: Vec<Tree>,
     /// What workers hold below device memory, where any does.
     tiers: BTreeMap<(PoolIx, Tier), Tree>,
-    /// Whether trees keep the hashes of chains.
-    keeps_chain_hashes: bool,
+    /// What trees note beyond their blocks.
+    follow: Follow,
+    /// The last record that stored or removed blocks one by one, and in which tree.
+    changed: Option<(Seq, PoolIx, Option<Tier>)>,
+}
+
+/// What trees note beyond their blocks, for whoever needs the past.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Follow {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// What each event changed: [`Cluster::changed_blocks`].
+    Blocks,
+    /// And the hash of each block with everything before it: [`Tree::chain_hash`].
+    Chains,
+}
+
+impl Follow {
+    fn begin_in(self, tree: &mut Tree) {
+        tree.follow_blocks(self >= Self::Blocks);
+        if self == Self::Chains {
+            tree.keep_chain_hashes();
+        }
+    }
 }
 
 impl Default for Cluster {
@@ -156,22 +179,32 @@ impl Cluster {
             },
             trees: Vec::new(),
             tiers: BTreeMap::new(),
-            keeps_chain_hashes: false,
+            follow: Follow::Nothing,
+            changed: None,
         }
     }
 
-    /// From now on trees know what [`Tree::chain_hash`] gives.
-    pub fn keep_chain_hashes(&mut self) {
-        self.keeps_chain_hashes = true;
-        self.all_trees_mut().for_each(|(_, tree)| tree.keep_chain_hashes());
+    /// What trees note from now on.
+    pub fn follow_blocks(&mut self, follow: Follow) {
+        self.follow = follow;
+        self.all_trees_mut().for_each(|(_, tree)| follow.begin_in(tree));
+    }
+
+    /// What the last record changed of single blocks: of a worker's device or of one tier. `None`: it was no event of blocks, or
+    /// nobody asked for it.
+    pub fn changed_blocks(&self) -> Option<&ChangedBlocks> {
+        let (_, pool, tier) = self.changed.filter(|(seq, ..)| *seq == self.head.seq)?;
+        match tier {
+            None => self.trees.get(pool.at()),
+            Some(tier) => self.tiers.get(&(pool, tier)),
+        }?
+        .changed_blocks()
     }
 
     /// An empty tree of this cluster.
-    fn new_tree(limit_nodes: u32, keeps_chain_hashes: bool) -> Tree {
+    fn new_tree(limit_nodes: u32, follow: Follow) -> Tree {
         let mut tree = Tree::with_limit(limit_nodes);
-        if keeps_chain_hashes {
-            tree.keep_chain_hashes();
-        }
+        follow.begin_in(&mut tree);
         tree
     }
 
@@ -182,7 +215,8 @@ impl Cluster {
             head: self.head.clone(),
             trees: self.trees.iter().map(Tree::copy_without_forest).collect(),
             tiers: self.tiers.iter().map(|(&at, tree)| (at, tree.copy_without_forest())).collect(),
-            keeps_chain_hashes: false,
+            follow: Follow::Nothing,
+            changed: None,
         }
     }
 

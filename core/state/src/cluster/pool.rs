@@ -249,7 +249,7 @@ impl Cluster {
         let state = PoolState::new(namespace, component, at);
         if pools.len() < MAX_POOLS {
             self.head.pools.push(state);
-            self.trees.push(Self::new_tree(self.head.limit_nodes, self.keeps_chain_hashes));
+            self.trees.push(Self::new_tree(self.head.limit_nodes, self.follow));
             return PoolIx(self.head.pools.len() as u16 - 1);
         }
         let mut is_named = vec![false; MAX_POOLS];
@@ -258,7 +258,7 @@ impl Cluster {
         let free = is_named.iter().position(|named| !named).unwrap_or_default();
         self.head.pools[free] = state;
         self.head.decisions.begin_pool(PoolIx(free as u16));
-        self.trees[free] = Self::new_tree(self.head.limit_nodes, self.keeps_chain_hashes);
+        self.trees[free] = Self::new_tree(self.head.limit_nodes, self.follow);
         self.tiers.retain(|(pool, _), _| pool.at() != free);
         PoolIx(free as u16)
     }
@@ -287,8 +287,8 @@ impl Cluster {
             let Some(left) = self.tiers.get_mut(&(from, tier)) else { continue };
             let held = left.held_by(slot);
             left.clear(slot);
-            let (limit, keeps) = (self.head.limit_nodes, self.keeps_chain_hashes);
-            let tree = self.tiers.entry((pool, tier)).or_insert_with(|| Self::new_tree(limit, keeps));
+            let (limit, follow) = (self.head.limit_nodes, self.follow);
+            let tree = self.tiers.entry((pool, tier)).or_insert_with(|| Self::new_tree(limit, follow));
             for (parent, block, touched) in held {
                 tree.store(slot, parent, &[block], touched);
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cluster, Head, ProcessState};
+use super::{Cluster, Follow, Head, ProcessState};
 use crate::tree::{RestoreError, TreePart, TreeReader};
 use radixscope_model::frame::Digest;
 use radixscope_model::id::{PoolIx, Slot};
@@ -140,8 +140,13 @@ impl SnapshotReader {
             }
             SnapshotPart::End { hidden, digest } => {
                 let (head, readers) = self.state.take().ok_or(SnapshotError::Order)?;
-                let mut cluster =
-                    Cluster { head, trees: Vec::new(), tiers: BTreeMap::new(), keeps_chain_hashes: false };
+                let mut cluster = Cluster {
+                    head,
+                    trees: Vec::new(),
+                    tiers: BTreeMap::new(),
+                    follow: Follow::Nothing,
+                    changed: None,
+                };
                 for ((pool, tier), reader) in readers {
                     let pool_in = |slot| cluster.pool_of(cluster.workers().in_slot(slot)?);
                     let is_its = |(slot, of, _): &&(Slot, Option<Tier>, u64)| {

@@ -37,7 +37,7 @@ impl ChainHashes {
         self.0[node.at()] = chain;
     }
 
-    fn get(&self, node: NodeId) -> Option<BlockHash> {
+    pub(super) fn get(&self, node: NodeId) -> Option<BlockHash> {
         self.0.get(node.at()).filter(|&&chain| chain != 0).map(|&chain| BlockHash(chain))
     }
 

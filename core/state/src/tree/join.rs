@@ -12,6 +12,8 @@ impl Tree {
         if self.is_below(parent, orphan_parent) {
             return;
         }
+        // What the worker holds does not change by it.
+        let changed = self.changed.take();
         let waiting = self.arena[orphan_parent];
         let worker = Slot(waiting.tokens as u16);
         self.orphan_parents.remove(&(worker, BlockHash(waiting.block)));
@@ -41,6 +43,7 @@ impl Tree {
                 self.prune(from);
             }
         }
+        self.changed = changed;
     }
 
     /// `worker` holds `existing` instead of `child`, which has the same path.

@@ -36,6 +36,7 @@
 
 mod arena;
 mod chain_hashes;
+mod changed_blocks;
 mod children;
 mod coldest;
 mod duplicate_hashes;
@@ -61,6 +62,7 @@ use hashbrown::{DefaultHashBuilder, HashMap};
 
 use radixscope_model::id::{BlockHash, Slot, TokensHash};
 
+pub use changed_blocks::{ChangedBlock, ChangedBlocks, NotAttached};
 pub use children::Children;
 pub use hits::{HIT_WINDOW, MAX_HITS};
 pub use overlap::OverlapRule;
@@ -168,6 +170,7 @@ pub struct Tree {
     limit: u32,
     turnover: Turnover,
     chain_hashes: Option<ChainHashes>,
+    changed: Option<Box<ChangedBlocks>>,
     forest: Option<Box<Forest>>,
 }
 
@@ -197,11 +200,12 @@ impl Tree {
             limit: limit.max(1),
             turnover: Turnover::default(),
             chain_hashes: None,
+            changed: None,
             forest: None,
         }
     }
 
-    /// A copy without a forest and chain hashes, for a slow reader. Takes some tens of milliseconds for a million nodes.
+    /// A copy without what only its owner asked for (forest, chain hashes, changes), for a slow reader. Takes some tens of milliseconds for a million nodes.
     #[must_use]
     pub fn copy_without_forest(&self) -> Self {
         Self {
@@ -218,6 +222,7 @@ impl Tree {
             limit: self.limit,
             turnover: self.turnover,
             chain_hashes: None,
+            changed: None,
             forest: None,
         }
     }

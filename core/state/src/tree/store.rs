@@ -4,7 +4,7 @@ use super::arena::NO_CHILD;
 use super::moves::Moves;
 use super::owners::SetId;
 use super::{NodeId, Tree};
-use radixscope_model::id::{BlockHash, Slot};
+use radixscope_model::id::{BlockHash, Slot, TokensHash};
 use radixscope_model::record::Block;
 
 /// What a stored event did. All are counts of blocks.
@@ -46,6 +46,9 @@ impl Tree {
         touched: u32,
     ) -> StoreOutcome {
         let mut outcome = StoreOutcome::default();
+        if let Some(changed) = &mut self.changed {
+            changed.begin();
+        }
         let mut above = match parent {
             None => NodeId::ROOT,
             Some(hash) => match self.find(worker, hash) {
@@ -60,12 +63,17 @@ impl Tree {
             },
         };
         let (mut moves, mut rest) = (Moves::new(worker), blocks);
+        // As the worker calls the block before.
+        let mut name_before = parent;
         let mut above_in_digest = self.above(above);
         while let Some((block, after)) = rest.split_first() {
             let (hash, tokens) = (block.block_hash, block.tokens_hash.0);
             let Some(node) = self.child_index.find(&self.arena, above, tokens) else {
                 self.apply_moves(&mut moves);
-                (above, rest) = self.append(worker, above, rest, touched, &mut outcome);
+                let before = rest.len();
+                (above, rest) = self.append(worker, (above, name_before), rest, touched, &mut outcome);
+                name_before = blocks.get(blocks.len() - rest.len() - 1).map(|block| block.block_hash);
+                debug_assert!(rest.len() < before);
                 above_in_digest = self.above(above);
                 continue;
             };
@@ -85,11 +93,17 @@ impl Tree {
                     let term = super::term(worker, tokens, above_in_digest, hash.0);
                     self.digest = self.digest.wrapping_add(term);
                     self.notify(|forest, nodes| forest.owners_changed(nodes, node));
+                    self.note_stored(node, hash, name_before);
                     Acquired::Joined { differs: false }
                 }
                 (false, false) => {
                     self.apply_moves(&mut moves);
-                    self.acquire(worker, node, hash.0)
+                    let is_held = self.changed.is_none() || self.owners(node).contains(worker);
+                    let acquired = self.acquire(worker, node, hash.0);
+                    if !is_held {
+                        self.note_stored(node, hash, name_before);
+                    }
+                    acquired
                 }
             };
             match acquired {
@@ -108,7 +122,7 @@ impl Tree {
                 self.apply_moves(&mut moves);
                 self.join(orphan_parent, node);
             }
-            (above, above_in_digest, rest) = (node, tokens, after);
+            (above, above_in_digest, rest, name_before) = (node, tokens, after, Some(hash));
         }
         self.apply_moves(&mut moves);
         if self.arena.live() > self.limit {
@@ -147,11 +161,16 @@ impl Tree {
             .map(|block| block.block_hash)
             .filter(|&hash| self.find(worker, hash).is_none())
             .collect();
-        path.extend_from_slice(blocks);
-        let outcome = self.store(worker, None, &path, touched);
+        // They only lead to the others, and are no change.
+        let changed = self.changed.take();
+        self.store(worker, None, &path, touched);
+        self.changed = changed;
+        let outcome = self.store(worker, parent, blocks, touched);
+        let changed = self.changed.take();
         for hash in leading {
             self.remove(worker, hash);
         }
+        self.changed = changed;
         outcome
     }
 
@@ -162,6 +181,9 @@ impl Tree {
 
     /// `worker` dropped the blocks that it calls so. Gives how many of them it did not hold.
     pub fn remove_all(&mut self, worker: Slot, hashes: &[BlockHash]) -> usize {
+        if let Some(changed) = &mut self.changed {
+            changed.begin();
+        }
         // As where engine and router cut prompts into blocks of different sizes: every block stored is refused, and every removal
         // comes for nothing.
         if self.holdings(worker).is_empty() {
@@ -210,6 +232,14 @@ impl Tree {
         let above = &mut self.arena[n.parent];
         let term = super::term(worker, n.tokens, above.as_above(), name);
         self.digest = self.digest.wrapping_sub(term);
+        if let Some(changed) = &mut self.changed
+            && !above.is_orphan_parent()
+        {
+            let parent = (n.parent != NodeId::ROOT).then_some(BlockHash(above.block));
+            let chains = self.chain_hashes.as_ref().filter(|_| !has_others);
+            let chain = chains.and_then(|chains| chains.get(node));
+            changed.removed(BlockHash(name), TokensHash(n.tokens), parent, chain);
+        }
         if has_others || n.child != NO_CHILD {
             if !has_others {
                 self.index.leave(&self.arena, node, Some(bucket));
@@ -279,7 +309,7 @@ impl Tree {
     fn append<'b>(
         &mut self,
         worker: Slot,
-        above: NodeId,
+        (above, mut name_before): (NodeId, Option<BlockHash>),
         blocks: &'b [Block],
         touched: u32,
         outcome: &mut StoreOutcome,
@@ -298,6 +328,7 @@ impl Tree {
             if let Some(chains) = &mut self.chain_hashes {
                 chains.add(node, last, tokens);
             }
+            self.note_stored(node, block.block_hash, name_before);
             if last == above {
                 self.child_index.link(&mut self.arena, last, node);
             } else {
@@ -309,7 +340,7 @@ impl Tree {
             if touched != Self::TIME_UNKNOWN {
                 self.notify(|forest, _| forest.touched(node, touched));
             }
-            (last, above_tokens, rest) = (node, tokens, after);
+            (last, above_tokens, rest, name_before) = (node, tokens, after, Some(block.block_hash));
             if held.is_some() || self.awaiting(worker, block.block_hash).is_some() {
                 break;
             }
@@ -420,7 +451,13 @@ impl Tree {
                 self.remove_name(worker, name);
                 self.rename(worker, node, name);
             }
-            None => self.release_at(worker, node, bucket),
+            None => {
+                if self.changed.is_some() {
+                    let name = self.index.name(&self.arena, node, worker);
+                    self.note_removed(worker, node, BlockHash(name));
+                }
+                self.release_at(worker, node, bucket);
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use radixscope_model::record::{Entry, SourceKind};
 use radixscope_oracle::capture;
 use radixscope_oracle::ours;
 use radixscope_oracle::theirs::{self, Wire};
-use radixscope_state::cluster::Cluster;
+use radixscope_state::cluster::{Cluster, Follow};
 use radixscope_state::sink::RecordSink;
 use radixscope_state::tree::{NodeId, OverlapRule, Step, Tree};
 use serde::Serialize;
@@ -289,8 +289,8 @@ impl RecordSink for Retained {
         &self.cluster
     }
 
-    fn keep_chain_hashes(&mut self) {
-        self.cluster.keep_chain_hashes();
+    fn follow_blocks(&mut self, follow: Follow) {
+        self.cluster.follow_blocks(follow);
     }
 
     fn append(&mut self, entry: &Entry<'_>) {
