@@ -25,6 +25,9 @@ const TRACED_MS: u64 = 60_000;
 /// the past that is known is shorter.
 const MAX_CHANGES: usize = 1 << 18;
 
+/// Room for blocks at the beginning: a small deployment moves none of them.
+const FIRST_CHANGES: usize = 1 << 12;
+
 /// Most blocks of a worker that left or was cleared that are recorded one by one; with more it is unknown what it held before.
 const MAX_EMPTIED: u64 = 1 << 16;
 
@@ -182,6 +185,7 @@ impl TreeChanges {
     fn begin(&mut self, need: Need) {
         if !self.is_kept() {
             self.known_since = self.known_since.max(self.latest);
+            self.blocks.reserve(FIRST_CHANGES);
         }
         self.need = need;
     }
@@ -289,7 +293,6 @@ impl TreeChanges {
     #[inline]
     fn expect_event(&mut self, at: Micros, worker: WorkerIx, tier: Option<Tier>, cluster: &Cluster) {
         self.latest = self.latest.max(at);
-        self.expected = None;
         if self.is_kept() {
             let held_blocks = cluster.blocks(worker).unwrap_or(0).try_into().unwrap_or(u32::MAX);
             self.expected = Some(Expected { at, worker, tier, held_blocks });

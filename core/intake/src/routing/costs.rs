@@ -22,6 +22,8 @@ use radixscope_state::cluster::{Cluster, ProcessState};
 const WAIT_MS: u64 = 500;
 /// Time by publishers' clocks from the first attempt to the second; the third is the last.
 const AGAIN_MS: u64 = 100;
+/// Neither clock comes so far.
+const NEVER: (Micros, Millis) = (Micros(u64::MAX), Millis(u64::MAX));
 
 /// A choice whose costs are to be computed.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +48,18 @@ impl Open {
         let due = at.plus_ms(AFTER_MS);
         Self { since_ms, at, is_whole, due, attempts: 0, is_early: false, last_ms: None }
     }
+
+    /// From when on it is attempted by the publishers' clocks, and for the last time by ours.
+    fn next(&self) -> (Micros, Millis) {
+        match self.last_ms {
+            Some(last) => (NEVER.0, last),
+            None if self.is_early => (self.due, NEVER.1),
+            None => {
+                let last = Millis(self.since_ms.0.saturating_add(WAIT_MS));
+                (if self.is_whole { self.due } else { NEVER.0 }, last)
+            }
+        }
+    }
 }
 
 /// Choices whose costs are to be computed, by decision.
@@ -54,8 +68,8 @@ pub(super) struct Costs {
     open: BTreeMap<DecisionId, Open>,
     /// Latest time that a publisher reported.
     clock: Micros,
-    /// Clock and time of the last look at all of them.
-    looked: (Micros, Millis),
+    /// The publishers' clock and ours from which on one may be due; `None`: they have to be looked at.
+    next: Option<(Micros, Millis)>,
 }
 
 /// What an attempt gives.
@@ -73,10 +87,10 @@ impl Costs {
         self.clock = self.clock.max(clock);
     }
 
-    /// Whether any choice waits for its costs.
+    /// Whether the costs of any choice may be due at `now`.
     #[inline]
-    pub(super) fn is_open(&self) -> bool {
-        !self.open.is_empty()
+    pub(super) fn is_due(&self, now: Millis) -> bool {
+        !self.open.is_empty() && self.next.is_none_or(|(clock, ours)| self.clock >= clock || now >= ours)
     }
 
     /// Whether this choice waits for its costs.
@@ -114,7 +128,7 @@ impl Costs {
             }
             None => {}
         }
-        self.looked = (Micros::default(), Millis(0));
+        self.next = None;
     }
 
     /// Other workers could have been chosen than it seemed, or the router ran with other settings: all choices since a time that
@@ -126,7 +140,7 @@ impl Costs {
             };
             self.open.insert(part.id, Open::new(part.prompt_ms(), report.at, true));
         }
-        self.looked = (Micros::default(), Millis(0));
+        self.next = None;
     }
 
     /// Tries every choice that is due at `now`. `attempt` computes its costs, for the reports that it gives too.
@@ -136,19 +150,15 @@ impl Costs {
         book: &mut RequestBook,
         mut attempt: impl FnMut(&RequestBook, DecisionId, bool) -> Option<Attempt>,
     ) {
-        if self.looked == (self.clock, now) {
+        if !self.is_due(now) {
             return;
         }
-        self.looked = (self.clock, now);
         let clock = self.clock;
         self.open.retain(|&id, open| {
             let is_passed = clock >= open.at.plus_ms(AFTER_MS);
-            let is_last = match open.last_ms {
-                Some(last) => now >= last,
-                None => !open.is_early && now.since(open.since_ms) >= WAIT_MS,
-            };
-            let is_due = open.last_ms.is_none() && (open.is_whole || open.is_early) && clock >= open.due;
-            if !is_last && !is_due {
+            let (due, last) = open.next();
+            let is_last = now >= last;
+            if !is_last && clock < due {
                 // Without its prompt it stays as it is.
                 return book.part(id).is_some_and(|part| part.prompt.is_some());
             }
@@ -167,9 +177,11 @@ impl Costs {
             }
             // Events of a slower publisher may still come.
             open.attempts += 1;
-            open.due = if open.attempts == 1 { clock.plus_ms(AGAIN_MS) } else { Micros(u64::MAX) };
+            open.due = if open.attempts == 1 { clock.plus_ms(AGAIN_MS) } else { NEVER.0 };
             true
         });
+        let next = self.open.values().map(Open::next);
+        self.next = Some(next.fold(NEVER, |(clock, ours), (due, last)| (clock.min(due), ours.min(last))));
     }
 }
 

@@ -15,6 +15,9 @@ use radixscope_model::record::{GoneBlock, GoneReason};
 /// grows.
 const MAX_BLOCKS: usize = (1 << 20) / 8 * 7;
 
+/// Room at the beginning: a small deployment fills no table anew.
+const FIRST_BLOCKS: usize = (1 << 12) / 8 * 7;
+
 /// What is known of one block.
 #[derive(Clone, Copy)]
 struct Gone {
@@ -60,6 +63,7 @@ impl GoneBlocks {
     pub(super) fn begin(&mut self, now: Millis) {
         if !self.is_on {
             self.is_on = true;
+            self.recent.reserve(FIRST_BLOCKS);
             (self.recent_since, self.older_since) = (now, now);
         }
     }
@@ -78,7 +82,9 @@ impl GoneBlocks {
     /// The last worker that held the block ceased to.
     pub(super) fn add(&mut self, pool: PoolIx, chain: BlockHash, gone: GoneBlock) {
         if self.recent.len() == MAX_BLOCKS {
-            self.older = std::mem::take(&mut self.recent);
+            // With the room that they have, so that neither grows again.
+            std::mem::swap(&mut self.older, &mut self.recent);
+            self.recent.clear();
             (self.older_since, self.recent_since) = (self.recent_since, gone.at_ms);
         }
         let GoneBlock { worker, at_ms, why, held_blocks } = gone;

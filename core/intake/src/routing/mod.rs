@@ -249,7 +249,9 @@ impl Routing {
 
     /// Gives what became known of decisions by the records that passed until `at_ms`.
     pub(crate) fn resolve_due(&mut self, at_ms: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
-        if !self.costs.is_open() && !self.has_moved && self.settings_since.is_none() {
+        let is_reopened =
+            self.has_moved || self.has_relisted || self.left_since.is_some() || self.settings_since.is_some();
+        if !is_reopened && !self.costs.is_due(at_ms) {
             return Vec::new();
         }
         self.resolve_costs(at_ms, cluster);

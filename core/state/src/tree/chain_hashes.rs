@@ -3,8 +3,10 @@
 //!
 //! Only there on request: eight bytes a node, sixteen at most because the room grows by doubling, and a hash for each block that is new.
 
+use super::arena::Arena;
 use super::{NodeId, Step, Tree};
 use radixscope_model::id::{BlockHash, TokensHash};
+use radixscope_model::record::Block;
 use radixscope_router::hash::chain_hash;
 
 /// By node; 0 where it is not known: the root, and what waits for a parent.
@@ -23,6 +25,18 @@ impl ChainHashes {
             },
         };
         self.put(node, chain);
+    }
+
+    /// Blocks, the first of them at `first`, each the only one below the one before.
+    pub(super) fn add_all(&mut self, arena: &Arena, first: NodeId, blocks: &[Block]) {
+        let above = arena[first].parent;
+        let (mut node, mut chain) = (first, self.get(above));
+        let is_known = above == NodeId::ROOT || chain.is_some();
+        for block in blocks {
+            chain = is_known.then(|| chain_hash(chain, block.tokens_hash));
+            self.put(node, chain.map_or(0, |chain| chain.0));
+            node = NodeId(arena[node].child);
+        }
     }
 
     /// What is at `node` waits for a parent.

@@ -6,6 +6,7 @@
 
 use super::{NodeId, Tree};
 use radixscope_model::id::{BlockHash, Slot, TokensHash};
+use radixscope_model::record::Block;
 
 /// A block that a worker began or ceased to hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,22 +80,7 @@ impl ChangedBlocks {
         self.first_stored = None;
     }
 
-    /// The worker began to hold a block; `chain` is its hash with everything before it, if known.
-    #[inline]
-    pub(super) fn stored(
-        &mut self,
-        block: BlockHash,
-        tokens: TokensHash,
-        parent: Option<BlockHash>,
-        chain: impl FnOnce() -> Option<BlockHash>,
-    ) {
-        if self.first_stored.is_none() {
-            self.first_stored = chain();
-        }
-        self.blocks.push(ChangedBlock::new(block, tokens, parent, false));
-    }
-
-    /// The worker ceased to hold a block; `chain` as above, where nobody holds it any more.
+    /// The worker ceased to hold a block. `chain`: its hash with everything before it, if that is known and nobody holds it any more.
     #[inline]
     pub(super) fn removed(
         &mut self,
@@ -127,18 +113,36 @@ impl Tree {
     pub fn name_before(&self, node: NodeId, worker: Slot) -> Result<Option<BlockHash>, NotAttached> {
         match self.parent(node).ok_or(NotAttached)? {
             NodeId::ROOT => Ok(None),
-            above if self.owners(above).contains(worker) => Ok(Some(self.block_hash_by(above, worker))),
-            above => Ok(Some(self.block_hash(above))),
+            above => Ok(Some(self.block_hash_by(above, worker))),
         }
     }
 
-    /// Notes that the worker that stores began to hold `node`, which it calls `name`.
-    #[inline]
+    /// Notes new blocks, the first of them at `first` behind what the worker calls `name_before`, each the only one below the one
+    /// before.
+    pub(super) fn note_appended(&mut self, first: NodeId, name_before: Option<BlockHash>, blocks: &[Block]) {
+        if let Some(chains) = &mut self.chain_hashes {
+            chains.add_all(&self.arena, first, blocks);
+        }
+        let Some(changed) = &mut self.changed else { return };
+        if changed.first_stored.is_none() {
+            changed.first_stored = self.chain_hashes.as_ref().and_then(|chains| chains.get(first));
+        }
+        let names = std::iter::once(name_before).chain(blocks.iter().map(|block| Some(block.block_hash)));
+        let stored = blocks
+            .iter()
+            .zip(names)
+            .map(|(block, before)| ChangedBlock::new(block.block_hash, block.tokens_hash, before, false));
+        changed.blocks.extend(stored);
+    }
+
+    /// Notes that the worker that stores began to hold `node`, which it calls `name`, behind what it calls `name_before`.
     pub(super) fn note_stored(&mut self, node: NodeId, name: BlockHash, name_before: Option<BlockHash>) {
         if let Some(changed) = &mut self.changed {
             let tokens = TokensHash(self.arena[node].tokens);
-            let chains = self.chain_hashes.as_ref();
-            changed.stored(name, tokens, name_before, || chains.and_then(|chains| chains.get(node)));
+            if changed.first_stored.is_none() {
+                changed.first_stored = self.chain_hashes.as_ref().and_then(|chains| chains.get(node));
+            }
+            changed.blocks.push(ChangedBlock::new(name, tokens, name_before, false));
         }
     }
 

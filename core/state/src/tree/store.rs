@@ -62,18 +62,19 @@ impl Tree {
                 }
             },
         };
+        // What the worker calls the block before the first one of these.
+        let name_before = |rest: &[Block]| match (blocks.len() - rest.len()).checked_sub(1) {
+            Some(before) => blocks.get(before).map(|block| block.block_hash),
+            None => parent,
+        };
         let (mut moves, mut rest) = (Moves::new(worker), blocks);
-        // As the worker calls the block before.
-        let mut name_before = parent;
         let mut above_in_digest = self.above(above);
         while let Some((block, after)) = rest.split_first() {
             let (hash, tokens) = (block.block_hash, block.tokens_hash.0);
             let Some(node) = self.child_index.find(&self.arena, above, tokens) else {
                 self.apply_moves(&mut moves);
-                let before = rest.len();
-                (above, rest) = self.append(worker, (above, name_before), rest, touched, &mut outcome);
-                name_before = blocks.get(blocks.len() - rest.len() - 1).map(|block| block.block_hash);
-                debug_assert!(rest.len() < before);
+                let before = name_before(rest);
+                (above, rest) = self.append(worker, (above, before), rest, touched, &mut outcome);
                 above_in_digest = self.above(above);
                 continue;
             };
@@ -93,7 +94,9 @@ impl Tree {
                     let term = super::term(worker, tokens, above_in_digest, hash.0);
                     self.digest = self.digest.wrapping_add(term);
                     self.notify(|forest, nodes| forest.owners_changed(nodes, node));
-                    self.note_stored(node, hash, name_before);
+                    if self.changed.is_some() {
+                        self.note_stored(node, hash, name_before(rest));
+                    }
                     Acquired::Joined { differs: false }
                 }
                 (false, false) => {
@@ -101,7 +104,7 @@ impl Tree {
                     let is_held = self.changed.is_none() || self.owners(node).contains(worker);
                     let acquired = self.acquire(worker, node, hash.0);
                     if !is_held {
-                        self.note_stored(node, hash, name_before);
+                        self.note_stored(node, hash, name_before(rest));
                     }
                     acquired
                 }
@@ -122,7 +125,7 @@ impl Tree {
                 self.apply_moves(&mut moves);
                 self.join(orphan_parent, node);
             }
-            (above, above_in_digest, rest, name_before) = (node, tokens, after, Some(hash));
+            (above, above_in_digest, rest) = (node, tokens, after);
         }
         self.apply_moves(&mut moves);
         if self.arena.live() > self.limit {
@@ -309,7 +312,7 @@ impl Tree {
     fn append<'b>(
         &mut self,
         worker: Slot,
-        (above, mut name_before): (NodeId, Option<BlockHash>),
+        (above, name_before): (NodeId, Option<BlockHash>),
         blocks: &'b [Block],
         touched: u32,
         outcome: &mut StoreOutcome,
@@ -318,18 +321,15 @@ impl Tree {
         let own = self.sets.toggled(SetId::EMPTY, worker);
         let is_unattached = self.arena[above].is_unattached();
         let (mut last, mut above_tokens) = (above, self.above(above));
-        let (mut rest, mut held) = (blocks, None);
+        let (mut rest, mut held, mut first) = (blocks, None, above);
         while let Some((block, after)) = rest.split_first() {
             let (tokens, key) = (block.tokens_hash.0, self.index.key(block.block_hash.0));
             if !self.duplicate_hashes.is_empty() {
                 self.remove_name(worker, key.hash);
             }
             let node = self.arena.add_owned(last, is_unattached, tokens, key.hash, touched, own);
-            if let Some(chains) = &mut self.chain_hashes {
-                chains.add(node, last, tokens);
-            }
-            self.note_stored(node, block.block_hash, name_before);
             if last == above {
+                first = node;
                 self.child_index.link(&mut self.arena, last, node);
             } else {
                 self.arena[last].child = node.0;
@@ -340,12 +340,15 @@ impl Tree {
             if touched != Self::TIME_UNKNOWN {
                 self.notify(|forest, _| forest.touched(node, touched));
             }
-            (last, above_tokens, rest, name_before) = (node, tokens, after, Some(block.block_hash));
+            (last, above_tokens, rest) = (node, tokens, after);
             if held.is_some() || self.awaiting(worker, block.block_hash).is_some() {
                 break;
             }
         }
         let appended = &blocks[..blocks.len() - rest.len()];
+        if self.chain_hashes.is_some() || self.changed.is_some() {
+            self.note_appended(first, name_before, appended);
+        }
         outcome.new += appended.len() as u32;
         let count = appended.len() as i64;
         let (attached, unattached) = if is_unattached { (0, count) } else { (count, 0) };

@@ -1,6 +1,6 @@
 //! Our decoding, fold, tree and scoring beside Dynamo's own, on the same input in the same run.
 //!
-//! `bench [--json FILE] [--quick] CAPTURE…`; without a capture, all of the repository's. `bench --repeat N --side ours|theirs
+//! `bench [--json FILE] [--quick] CAPTURE…`; without a capture, all of the repository's. `bench --repeat N --side ours|visible|theirs
 //! CAPTURE…` decodes and applies each capture N times and prints nothing: for a profiler. `bench --brief CAPTURE…` prints a line a
 //! capture of that alone, `bench --visible CAPTURE…` one of what it costs that prompts are visible.
 
@@ -22,7 +22,7 @@ const SIZES: [(usize, &str); 2] = [(100_000, "talk, 100 k blocks"), (1_000_000, 
 
 fn main() -> Result<()> {
     let (mut json, mut captures, mut quick) = (None, Vec::new(), false);
-    let (mut repeat, mut is_ours, mut brief) = (None, true, None);
+    let (mut repeat, mut side, mut brief) = (None, throughput::Side::Ours, None);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -31,7 +31,7 @@ fn main() -> Result<()> {
             "--repeat" => repeat = Some(arguments.next().context("--repeat needs a number")?.parse()?),
             "--brief" => brief = Some(throughput::brief as Brief),
             "--visible" => brief = Some(throughput::visible as Brief),
-            "--side" => is_ours = arguments.next().context("--side needs ours or theirs")? == "ours",
+            "--side" => side = arguments.next().context("--side needs a name")?.parse()?,
             _ => captures.push(argument),
         }
     }
@@ -39,7 +39,7 @@ fn main() -> Result<()> {
         captures = capture::names();
     }
     if let Some(rounds) = repeat {
-        return captures.iter().try_for_each(|name| throughput::repeat(name, is_ours, rounds));
+        return captures.iter().try_for_each(|name| throughput::repeat(name, side, rounds));
     }
     if let Some(brief) = brief {
         return print_brief(brief, &captures);

@@ -183,15 +183,41 @@ pub(crate) fn measure(name: &str) -> anyhow::Result<Option<Throughput>> {
     }))
 }
 
-/// Decodes and applies a capture `rounds` times, ours or theirs alone: for a profiler.
-pub(crate) fn repeat(name: &str, is_ours: bool, rounds: u32) -> anyhow::Result<()> {
+/// What decodes and applies a capture again and again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Ours,
+    /// Ours with prompts visible.
+    Visible,
+    Theirs,
+}
+
+impl std::str::FromStr for Side {
+    type Err = anyhow::Error;
+
+    fn from_str(name: &str) -> anyhow::Result<Self> {
+        match name {
+            "ours" => Ok(Self::Ours),
+            "visible" => Ok(Self::Visible),
+            "theirs" => Ok(Self::Theirs),
+            _ => anyhow::bail!("--side is ours, visible or theirs, not {name}"),
+        }
+    }
+}
+
+/// Decodes and applies a capture `rounds` times, one side alone: for a profiler.
+pub(crate) fn repeat(name: &str, side: Side, rounds: u32) -> anyhow::Result<()> {
     let messages = capture::kv_events(name);
     let wire = theirs::wire_of(&messages).context("no KV events")?;
+    let routed = if side == Side::Visible { Some(routed()?) } else { None };
     for _ in 0..rounds {
-        if is_ours {
-            std::hint::black_box(fold_messages(&messages, None));
-        } else {
-            std::hint::black_box(apply_messages(wire, &messages));
+        match side {
+            Side::Ours | Side::Visible => {
+                std::hint::black_box(fold_messages(&messages, routed.as_ref()));
+            }
+            Side::Theirs => {
+                std::hint::black_box(apply_messages(wire, &messages));
+            }
         }
     }
     Ok(())
