@@ -284,6 +284,30 @@ impl TreeChanges {
         self.ring.range(first..).filter(move |change| change.at > at)
     }
 
+    /// Whether a worker of a pool held a block on its device at a time, by what changed since: the one with these hashes of what leads
+    /// to it and of itself with that.
+    pub(super) fn was_held(
+        &self,
+        at: Micros,
+        (above, chain): (Option<BlockHash>, BlockHash),
+        is_in_pool: impl Fn(WorkerIx) -> bool,
+    ) -> bool {
+        let is_it = |change: &&Change| {
+            change.tier.is_none() && is_in_pool(change.worker) && chain_hash(above, change.tokens) == chain
+        };
+        // The first change of each worker shows how it was before.
+        let mut later: Vec<WorkerIx> = Vec::new();
+        for change in self.after(at).filter(is_it) {
+            if !later.contains(&change.worker) {
+                if change.was_held {
+                    return true;
+                }
+                later.push(change.worker);
+            }
+        }
+        false
+    }
+
     /// A worker stores blocks below `above`, which it calls `parent`, in a tier whose tree is `tree`.
     fn stored(
         &mut self,

@@ -149,6 +149,14 @@ impl Past {
         depth as u32
     }
 
+    /// Writes to `out`, by position, whether any worker held a block of the prompt at the time of the latest [`Past::overlap`], also
+    /// behind blocks that none did.
+    pub(super) fn held(&self, tree: &Tree, out: &mut Vec<bool>) {
+        let owners_now = |at: usize| self.path.get(at).map_or(0, |&node| tree.owners(node).len() as i32);
+        out.clear();
+        out.extend(self.holders.iter().enumerate().map(|(at, more)| owners_now(at) + more > 0));
+    }
+
     /// Whether anything changed along the prompt in the lower tiers.
     pub(super) fn has_tier_changes(&self) -> bool {
         self.changes.iter().any(|change| change.tier.is_some())

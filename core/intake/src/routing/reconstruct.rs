@@ -128,6 +128,8 @@ pub(super) struct Reconstructor {
     is_loaded: bool,
     /// Hashes of its blocks, each with everything before it.
     blocks: Vec<u64>,
+    /// Whether any worker held each of them.
+    are_held: Vec<bool>,
     /// By slot: whether the router could choose the worker.
     is_eligible: Vec<bool>,
     inputs: Vec<WorkerInput>,
@@ -341,6 +343,7 @@ impl Reconstructor {
             at = self.tree_times.iter().copied().find(|&at| !is_other(held_at(at).1))?;
             (anywhere, ours) = held_at(at);
         }
+        self.past.held(cluster.tree(pool), &mut self.are_held);
         self.past.load_tiers(cluster, pool, &self.tiers, at);
         self.is_eligible.clear();
         for slot in self.workers.iter().map(|worker| worker.slot().at()) {
@@ -386,8 +389,20 @@ impl Reconstructor {
         if let Some(&first) = self.blocks.get(ours as usize) {
             starts.add(choice.report.worker, first, choice.report.decision);
         }
+        // Workers may hold what follows a block that all of them removed, and may have removed it since.
+        let was_cached = |block: u32| {
+            let at_block = block as usize;
+            let Some(&chain) = self.blocks.get(at_block) else { return false };
+            let above = at_block.checked_sub(1).and_then(|above| self.blocks.get(above));
+            self.are_held.get(at_block).is_some_and(|&is| is)
+                || gone.latest(pool, BlockHash(chain)).is_some_and(|gone| {
+                    let names = (above.map(|&above| BlockHash(above)), BlockHash(chain));
+                    let is_in_pool = |worker| cluster.pool_of(worker) == Some(pool);
+                    gone.at_ms <= at.millis() || changes.was_held(at, names, is_in_pool)
+                })
+        };
         let mut seen = held.max(anywhere);
-        while seen < prompt_blocks && find(seen).is_some() {
+        while seen < prompt_blocks && was_cached(seen) {
             seen += 1;
         }
         // Where another worker holds the next block, none of it is gone: workers hold pieces.
