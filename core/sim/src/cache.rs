@@ -1,4 +1,4 @@
-//! One engine's block cache: prefix reuse, and eviction of the least recently used leaf.
+//! One engine's block cache: prefix reuse, and eviction of the least recently used block, mostly after those that follow it.
 //!
 //! Full blocks are known by their hash and shared; a block that is still being filled belongs to one request alone
 //! and counts as private. What running requests may still need is promised to them at admission, so an admitted
@@ -14,11 +14,21 @@ use radixscope_model::record::Block;
 /// Index of a cached block.
 pub(super) type NodeIx = u32;
 
+/// Which of the blocks of a prompt goes first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum EvictionOrder {
+    /// The last one: a block goes after those that follow it.
+    EndsFirst,
+    /// The first one, as with an engine that looks at blocks alone.
+    BeginningsFirst,
+}
+
 #[derive(Debug)]
 struct Node {
-    hash: BlockHash,
-    parent: Option<NodeIx>,
-    /// Cached blocks that continue this one.
+    block: Block,
+    /// The block before it, which may be gone where beginnings go first. `None`: it begins a prompt.
+    above: Option<BlockHash>,
+    /// Cached blocks that have to go before it: those that continue it.
     children: u32,
     /// Running requests that use it.
     pins: u32,
@@ -48,6 +58,7 @@ impl Lease {
 #[derive(Debug)]
 pub(super) struct BlockCache {
     capacity: u32,
+    order: EvictionOrder,
     by_hash: FxHashMap<BlockHash, NodeIx>,
     nodes: Vec<Node>,
     free: Vec<NodeIx>,
@@ -60,9 +71,10 @@ pub(super) struct BlockCache {
 }
 
 impl BlockCache {
-    pub(super) fn new(capacity: u32) -> Self {
+    pub(super) fn new(capacity: u32, order: EvictionOrder) -> Self {
         Self {
             capacity,
+            order,
             by_hash: FxHashMap::default(),
             nodes: Vec::new(),
             free: Vec::new(),
@@ -94,9 +106,47 @@ impl BlockCache {
         self.by_hash.keys().copied()
     }
 
+    /// Whether a full block is in the cache.
+    pub(super) fn holds(&self, hash: BlockHash) -> bool {
+        self.by_hash.contains_key(&hash)
+    }
+
+    /// The full blocks in the cache whose prompts are there from their beginning, each with the one before it, which comes first.
+    pub(super) fn tree(&self) -> Vec<(Option<BlockHash>, Block)> {
+        let mut tree = Vec::with_capacity(self.by_hash.len());
+        // Whether all is there that leads to a block.
+        let mut is_listed: FxHashMap<BlockHash, bool> = FxHashMap::default();
+        let mut way = Vec::new();
+        for &ix in self.by_hash.values() {
+            let (mut at, mut leads) = (Some(ix), true);
+            while let Some(ix) = at {
+                let Node { block, above, .. } = self.nodes[ix as usize];
+                if let Some(&listed) = is_listed.get(&block.block_hash) {
+                    leads = listed;
+                    break;
+                }
+                way.push((above, block));
+                at = above.and_then(|above| self.by_hash.get(&above).copied());
+                leads = above.is_none() || at.is_some();
+            }
+            while let Some((above, block)) = way.pop() {
+                is_listed.insert(block.block_hash, leads);
+                if leads {
+                    tree.push((above, block));
+                }
+            }
+        }
+        tree
+    }
+
+    /// The same without anything in it.
+    pub(super) fn emptied(&self) -> Self {
+        Self::new(self.capacity, self.order)
+    }
+
     /// Blocks at the beginning of `chain` that are in the cache.
     pub(super) fn prefix_len(&self, chain: &[Block]) -> u32 {
-        chain.iter().take_while(|block| self.by_hash.contains_key(&block.block_hash)).count() as u32
+        chain.iter().take_while(|block| self.holds(block.block_hash)).count() as u32
     }
 
     /// Keeps a copy of a whole chain; `filled` gets the place of each block that is new, `evicted` what had to go for it. A
@@ -171,7 +221,7 @@ impl BlockCache {
         lease.private -= 1;
         self.private -= 1;
         let known = self.by_hash.get(&block.block_hash).copied();
-        let node = known.unwrap_or_else(|| self.insert(lease.nodes.last().copied(), block.block_hash));
+        let node = known.unwrap_or_else(|| self.insert(lease.nodes.last().copied(), block));
         self.pin(node);
         lease.nodes.push(node);
         known.is_none()
@@ -183,6 +233,8 @@ impl BlockCache {
         self.private -= lease.private;
         self.promised -= lease.promised;
         for &ix in &lease.nodes {
+            // Of one request the beginning counts as used first.
+            self.clock += u64::from(self.order == EvictionOrder::BeginningsFirst);
             let node = &mut self.nodes[ix as usize];
             node.last_used = self.clock;
             node.pins -= 1;
@@ -211,8 +263,9 @@ impl BlockCache {
     }
 
     /// A new node, not pinned yet: the caller pins it at once, so it never is among the evictable ones.
-    fn insert(&mut self, parent: Option<NodeIx>, hash: BlockHash) -> NodeIx {
-        let node = Node { hash, parent, children: 0, pins: 0, last_used: self.clock };
+    fn insert(&mut self, parent: Option<NodeIx>, block: Block) -> NodeIx {
+        let above = parent.map(|parent| self.nodes[parent as usize].block.block_hash);
+        let node = Node { block, above, children: 0, pins: 0, last_used: self.clock };
         let ix = match self.free.pop() {
             Some(ix) => {
                 self.nodes[ix as usize] = node;
@@ -223,8 +276,8 @@ impl BlockCache {
                 (self.nodes.len() - 1) as NodeIx
             }
         };
-        self.by_hash.insert(hash, ix);
-        if let Some(parent) = parent {
+        self.by_hash.insert(block.block_hash, ix);
+        if let (EvictionOrder::EndsFirst, Some(parent)) = (self.order, parent) {
             self.nodes[parent as usize].children += 1;
         }
         ix
@@ -232,10 +285,11 @@ impl BlockCache {
 
     fn evict(&mut self) -> Option<BlockHash> {
         let (_, ix) = self.evictable.pop_first()?;
-        let Node { hash, parent, .. } = self.nodes[ix as usize];
+        let Node { block: Block { block_hash: hash, .. }, above, .. } = self.nodes[ix as usize];
         self.by_hash.remove(&hash);
         self.free.push(ix);
-        if let Some(parent) = parent {
+        let parent = above.filter(|_| self.order == EvictionOrder::EndsFirst);
+        if let Some(parent) = parent.and_then(|above| self.by_hash.get(&above).copied()) {
             let node = &mut self.nodes[parent as usize];
             node.children -= 1;
             if node.children == 0 && node.pins == 0 {
@@ -278,7 +332,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_leaf_goes_first() {
-        let mut cache = BlockCache::new(6);
+        let mut cache = BlockCache::new(6, EvictionOrder::EndsFirst);
         run(&mut cache, &chain(1, 3));
         run(&mut cache, &chain(2, 3));
         run(&mut cache, &chain(1, 3));
@@ -286,8 +340,33 @@ mod tests {
     }
 
     #[test]
+    fn where_blocks_are_looked_at_alone_beginnings_go_first_and_what_follows_stays() {
+        let mut cache = BlockCache::new(6, EvictionOrder::BeginningsFirst);
+        run(&mut cache, &chain(1, 3));
+        run(&mut cache, &chain(2, 3));
+        assert_eq!(run(&mut cache, &chain(3, 2)), [1000, 1001]);
+        assert_eq!((cache.prefix_len(&chain(1, 3)), cache.holds(BlockHash(1002))), (0, true));
+        let tree: Vec<u64> = cache.tree().into_iter().map(|(_, block)| block.block_hash.0).collect();
+        assert_eq!((tree.len(), tree.contains(&1002)), (5, false), "nothing leads to it: {tree:?}");
+        assert_eq!(run(&mut cache, &chain(1, 3)), [1002, 2000, 2001], "it was used before those");
+        assert_eq!(cache.prefix_len(&chain(1, 3)), 3);
+    }
+
+    #[test]
+    fn a_tree_lists_what_leads_to_a_block_before_it() {
+        let mut cache = BlockCache::new(9, EvictionOrder::EndsFirst);
+        run(&mut cache, &chain(1, 4));
+        run(&mut cache, &chain(2, 3));
+        let tree = cache.tree();
+        let listed =
+            |above: BlockHash, until: usize| tree[..until].iter().any(|(_, of)| of.block_hash == above);
+        assert_eq!(tree.len(), 7);
+        assert!((0..7).all(|at| tree[at].0.is_none_or(|above| listed(above, at))), "{tree:?}");
+    }
+
+    #[test]
     fn blocks_of_running_requests_stay() {
-        let mut cache = BlockCache::new(6);
+        let mut cache = BlockCache::new(6, EvictionOrder::EndsFirst);
         let (lease, _) = hold(&mut cache, &chain(1, 3));
         run(&mut cache, &chain(2, 3));
         assert_eq!(run(&mut cache, &chain(3, 3)), [2002, 2001, 2000]);
@@ -298,7 +377,7 @@ mod tests {
 
     #[test]
     fn promised_blocks_are_kept_for_the_request_they_were_promised_to() {
-        let mut cache = BlockCache::new(6);
+        let mut cache = BlockCache::new(6, EvictionOrder::EndsFirst);
         let lease = cache.admit(&chain(1, 2), 4, Lease::default()).expect("fits");
         assert!(cache.admit(&chain(2, 2), 3, Lease::default()).is_err());
         cache.release(lease);
@@ -307,7 +386,7 @@ mod tests {
 
     #[test]
     fn two_requests_that_fill_the_same_block_share_it() {
-        let mut cache = BlockCache::new(6);
+        let mut cache = BlockCache::new(6, EvictionOrder::EndsFirst);
         let blocks = chain(1, 1);
         let mut first = cache.admit(&blocks, 1, Lease::default()).expect("fits");
         let mut second = cache.admit(&blocks, 1, Lease::default()).expect("fits");

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 
 use thiserror::Error;
 
+use super::cache::EvictionOrder;
 use super::fault::{Fault, FaultPlan};
 use super::holders::MOST_WORKERS;
 use super::timing::Timing;
@@ -55,6 +56,11 @@ pub struct Config {
     /// Whether the turns of a conversation go to the worker of the first one, as long as it is there
     /// (`--router-session-affinity-mode hard`); of Dynamo 1.6 only.
     pub session_affinity: bool,
+    /// What chooses the worker; another policy than the cost is of Dynamo 1.6 only.
+    pub selection: WorkerSelection,
+    /// Whether engines evict the beginning of a prompt before its end: the block that was used first of all that no request uses,
+    /// whatever follows it. Else a block goes after those that follow it.
+    pub evicts_beginnings: bool,
     /// How often the last worker of each pool clears its cache, in milliseconds; what runs there is computed anew.
     pub cleared_every_ms: Option<NonZeroU32>,
     /// Whether the frontend's log is written: the lines of its decisions at INFO.
@@ -91,8 +97,25 @@ pub(super) struct Fleet {
     pub(super) role: Role,
     /// KV blocks each worker holds in host memory, beside those on the device.
     pub(super) host_blocks: u32,
+    /// What chooses the worker.
+    pub(super) selection: WorkerSelection,
+    /// In which order engines evict.
+    pub(super) eviction: EvictionOrder,
+    /// Whether the router leaves out a worker that it could not reach, until it reads the list of workers again.
+    pub(super) leaves_out_unreachable: bool,
     /// Durations.
     pub(super) timing: Timing,
+}
+
+/// What chooses a worker among those that a router knows (`worker_selection`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum WorkerSelection {
+    /// The cost.
+    #[default]
+    Cost,
+    /// `dynamo-two-tier-cost-fn` with its own parameters: the worker with the fewest requests while those of the workers are far
+    /// apart, else the one that holds more than half of the prompt.
+    TwoTier,
 }
 
 /// How KV events travel (reference §2.1).
@@ -154,6 +177,8 @@ impl Default for Config {
             replica_sync: true,
             traces: false,
             session_affinity: false,
+            selection: WorkerSelection::default(),
+            evicts_beginnings: false,
             cleared_every_ms: None,
             log: true,
             metrics: true,
@@ -343,7 +368,12 @@ impl Config {
     fn validate_set_up(&self) -> Result<(), ConfigError> {
         self.topology.validate(self)?;
         self.fleet().validate()?;
-        for (name, is_on) in [("traces", self.traces), ("session_affinity", self.session_affinity)] {
+        let of_1_6 = [
+            ("traces", self.traces),
+            ("session_affinity", self.session_affinity),
+            ("selection", self.selection != WorkerSelection::Cost),
+        ];
+        for (name, is_on) in of_1_6 {
             if is_on && self.topology.release() == Release::V0_9 {
                 return Err(ConfigError::Release { name, topology: self.topology.name() });
             }
@@ -377,6 +407,13 @@ impl Config {
             predicts: self.has(Fault::Approximate) && self.router.keeps_index(),
             role: Role::Aggregated,
             host_blocks: 0,
+            selection: self.selection,
+            eviction: if self.evicts_beginnings {
+                EvictionOrder::BeginningsFirst
+            } else {
+                EvictionOrder::EndsFirst
+            },
+            leaves_out_unreachable: self.topology.release() == Release::V1_6,
             timing: Timing::REFERENCE,
         }
     }

@@ -93,8 +93,8 @@ pub(super) struct Engine {
 impl Engine {
     pub(super) fn new(fleet: &Fleet) -> Self {
         Self {
-            cache: BlockCache::new(fleet.blocks_per_worker),
-            host: BlockCache::new(fleet.host_blocks),
+            cache: BlockCache::new(fleet.blocks_per_worker, fleet.eviction),
+            host: BlockCache::new(fleet.host_blocks, fleet.eviction),
             queue: VecDeque::new(),
             running: Vec::new(),
             spare: Vec::new(),
@@ -114,6 +114,12 @@ impl Engine {
     /// The cache in host memory.
     pub(super) fn host(&self) -> &BlockCache {
         &self.host
+    }
+
+    /// Blocks of a prompt, from its beginning without a hole, that it has on its device, and beyond that in host memory.
+    pub(super) fn cached_blocks(&self, prompt: &[Block]) -> u32 {
+        let on_device = self.cache.prefix_len(prompt);
+        on_device + self.host.prefix_len(&prompt[on_device as usize..])
     }
 
     /// Requests that wait for a place in the batch.
@@ -173,8 +179,8 @@ impl Engine {
                 ..job
             });
         }
-        *cache = BlockCache::new(cache.capacity());
-        *host = BlockCache::new(host.capacity());
+        *cache = cache.emptied();
+        *host = host.emptied();
     }
 
     /// Takes a request into the queue.

@@ -117,7 +117,7 @@ pub(super) fn end(observed: &mut Observed<'_, '_>, serving: &mut Serving) {
     match config.fault.map(|plan| plan.fault) {
         Some(Fault::KillWorker) => {
             observed.log_removed(worker);
-            serving.router.leave(worker);
+            serving.router.leave(worker, observed.now_us());
         }
         Some(Fault::RouterRestart) => {
             observed.here().faults.router_follows(true);

@@ -76,6 +76,15 @@ impl BlockHolders {
         }
     }
 
+    /// The same as Dynamo from 1.0 on counts: of each worker up to the first block that it does not hold.
+    pub(super) fn count_prefixes(&self, prompt: &[Block], candidates: &mut [SimulatedCandidate]) {
+        match self {
+            Self::Small(map) => map.count_prefixes(prompt, candidates),
+            Self::Medium(map) => map.count_prefixes(prompt, candidates),
+            Self::Large(map) => map.count_prefixes(prompt, candidates),
+        }
+    }
+
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         match self {
@@ -135,6 +144,23 @@ impl<const WORDS: usize> Map<WORDS> {
                     candidates[at * BITS + left.trailing_zeros() as usize].candidate.overlap_blocks += 1;
                     left &= left - 1;
                 }
+            }
+        }
+    }
+
+    fn count_prefixes(&self, prompt: &[Block], candidates: &mut [SimulatedCandidate]) {
+        let mut still = [u64::MAX; WORDS];
+        for words in prompt.iter().map_while(|block| self.0.get(&block.block_hash)) {
+            for (at, (word, still)) in words.iter().zip(&mut still).enumerate() {
+                *still &= word;
+                let mut left = *still;
+                while left != 0 {
+                    candidates[at * BITS + left.trailing_zeros() as usize].candidate.overlap_blocks += 1;
+                    left &= left - 1;
+                }
+            }
+            if still == [0; WORDS] {
+                break;
             }
         }
     }

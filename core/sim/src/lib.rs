@@ -39,12 +39,12 @@ use rand_pcg::Pcg64Mcg;
 
 pub use self::config::{
     Config, ConfigError, EventTransport, MAX_CONCURRENCY, MAX_WORKERS, REFERENCE_BLOCKS_PER_WORKER, Topology,
-    Workload,
+    WorkerSelection, Workload,
 };
 pub use self::fault::{Fault, FaultPlan};
 pub use self::report::{
-    DECISIONS_KEPT, DecisionRecord, IN_FLIGHT_EVERY_MS, InFlightSample, Percentiles, REQUESTS_KEPT,
-    RequestRecord, SPREADS_KEPT, SimulationReport, Summary,
+    CandidateTruth, DECISIONS_KEPT, DecisionRecord, IN_FLIGHT_EVERY_MS, InFlightSample, Percentiles,
+    REQUESTS_KEPT, RequestRecord, SPREADS_KEPT, SimulationReport, Summary,
 };
 pub use self::router::SimulatedCandidate;
 use self::serving::Serving;
@@ -121,6 +121,13 @@ impl Simulation {
     /// Full blocks that worker number `worker` really holds in host memory, in no order.
     pub fn host_blocks(&self, worker: u16) -> impl Iterator<Item = BlockHash> + '_ {
         self.engine(worker).host().hashes()
+    }
+
+    /// What worker number `worker` answers to a query for all its blocks, as Dynamo 1.6 does in JSON: those on its device and those
+    /// in host memory, and the number of its last event.
+    pub fn tree_dump(&self, worker: u16) -> Vec<u8> {
+        let (pool, of_pool) = self.driver.place(worker);
+        self.driver.pools[pool].wire.tree_dump(of_pool, self.pools[pool].engine(of_pool))
     }
 
     /// Blocks that the running requests of worker number `worker` really use, full or not.

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use time::OffsetDateTime;
 
 pub(super) use self::request::{LogContext, LoggedOutcome, Measured, uuid};
+use super::config::WorkerSelection;
 use super::metrics::frontend_name;
 use super::router::SimulatedCandidate;
 use super::topology::{Pool, Release};
@@ -52,6 +53,7 @@ pub(super) struct Log {
     model: &'static str,
     /// What the router credits for a block in host memory.
     host_weight: f64,
+    selection: WorkerSelection,
     line: String,
 }
 
@@ -69,6 +71,7 @@ impl Log {
             phase: pool.phase(),
             model: pool.model.display_name,
             host_weight: router.host_cache_hit_weight,
+            selection: config.selection,
             line: String::new(),
         }
     }

@@ -11,7 +11,7 @@ use super::fault::{Delivery, Failure, ForcedWorker};
 use super::fault_events;
 use super::log::{DecisionInput, LogContext, LoggedOutcome, Measured};
 use super::processes::Processes;
-use super::report::RequestRecord;
+use super::report::{CandidateTruth, RequestRecord};
 use super::router::{Choice, Router};
 use super::serving::{FirstToken, Rejected, Served, ServingContext};
 use super::timing;
@@ -97,7 +97,13 @@ impl Observed<'_, '_> {
     }
 
     /// A router that weighs costs chose: its log, its messages and what is measured of it.
-    fn record_choice(&mut self, router: &Router, user: u32, choice: Choice, prefill_tokens: u64) {
+    fn record_choice(
+        &mut self,
+        (router, engines): (&Router, &[Engine]),
+        user: u32,
+        choice: Choice,
+        prefill_tokens: u64,
+    ) {
         let Choice { worker, overlap_blocks, .. } = choice;
         let is_bound = self.bound_to(user) == Some(worker);
         let (at_ms, at_us, frontend) = (self.driver.now_ms(), self.driver.now_unix_us(), self.frontend(user));
@@ -118,6 +124,14 @@ impl Observed<'_, '_> {
             decision.is_bound = is_bound;
             decision.prompt.extend(prompt.iter().map(|b| b.block_hash));
             decision.candidates.extend_from_slice(candidates);
+            let is_listed = |worker: &u16| router.workers().contains(worker);
+            decision.truth.extend((0..).zip(engines).map(|(worker, engine)| CandidateTruth {
+                is_eligible: router.was_candidate(worker),
+                cached_blocks: if is_listed(&worker) { engine.cached_blocks(prompt) } else { 0 },
+            }));
+            let listed = || (0..).zip(engines).filter(|(worker, _)| is_listed(worker));
+            let is_anywhere = |block: &&Block| listed().any(|(_, of)| of.cache().holds(block.block_hash));
+            decision.cached_anywhere_blocks = prompt.iter().take_while(is_anywhere).count() as u32;
         });
         metrics
             .iter_mut()
@@ -306,7 +320,14 @@ impl ServingContext for Observed<'_, '_> {
         self.driver.agenda.after(duration_us, Event::StepEnd(worker));
     }
 
-    fn routed(&mut self, router: &Router, user: u32, choice: Choice, prefill_tokens: u64) {
+    fn routed(
+        &mut self,
+        router: &Router,
+        engines: &[Engine],
+        user: u32,
+        choice: Choice,
+        prefill_tokens: u64,
+    ) {
         let of_all = self.of_all(choice.worker);
         if self.role() == Role::Decode {
             self.driver.requests[user as usize].open += 1;
@@ -316,7 +337,7 @@ impl ServingContext for Observed<'_, '_> {
         self.driver.metrics.iter_mut().for_each(|metrics| metrics.routed(of_all));
         if router.is_kv() {
             self.driver.name_request(self.pool, user);
-            self.record_choice(router, user, choice, prefill_tokens);
+            self.record_choice((router, engines), user, choice, prefill_tokens);
         } else if self.release() == Release::V1_6 {
             self.driver.name_request(self.pool, user);
             self.log(user, |here, about, out| {

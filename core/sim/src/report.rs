@@ -87,6 +87,19 @@ pub struct DecisionRecord {
     pub prompt: Vec<BlockHash>,
     /// By worker of that pool.
     pub candidates: Vec<SimulatedCandidate>,
+    /// What the workers of that pool really were then, whatever the router knew.
+    pub truth: Vec<CandidateTruth>,
+    /// Blocks of the prompt, from its beginning without a hole, each of which some worker had on its device.
+    pub cached_anywhere_blocks: u32,
+}
+
+/// What a worker really was when a decision was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CandidateTruth {
+    /// Whether the router knew it and could reach it, as far as it knew.
+    pub is_eligible: bool,
+    /// Blocks of the prompt, from its beginning without a hole, that it had: on its device, and beyond that in host memory.
+    pub cached_blocks: u32,
 }
 
 /// Running account of a simulation.
@@ -209,6 +222,7 @@ impl SimulationReport {
             if full { self.decisions.pop_front().unwrap_or_default() } else { Default::default() };
         decision.prompt.clear();
         decision.candidates.clear();
+        decision.truth.clear();
         fill(&mut decision);
         self.decisions.push_back(decision);
     }

@@ -6,7 +6,7 @@ use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashMap;
 
-use super::config::Fleet;
+use super::config::{Fleet, WorkerSelection};
 use super::fault::ForcedWorker;
 use super::holders::BlockHolders;
 use super::predicted::Predicted;
@@ -16,6 +16,14 @@ use radixscope_router::cost::terms;
 use radixscope_router::{
     Common, Formula, Load, Overlap, Role, RoutedRequest, RouterMode, RouterSettings, Terms, WorkerInput, pick,
 };
+
+/// A router reads the list of workers again at least this often, counted from its last change.
+const RELISTED_EVERY_US: u64 = 5_000_000;
+/// Parameters of `dynamo-two-tier-cost-fn`: by how many requests, and by which factor, workers have to differ for load to decide
+/// (`balance_abs_threshold`, `balance_rel_threshold`), and above which share of a prompt its holder is chosen (`cache_threshold`).
+const BALANCE_REQUESTS: u32 = 32;
+const BALANCE_FACTOR: f64 = 1.1;
+const CACHE_SHARE: f64 = 0.5;
 
 /// What the router knew of one worker when it decided.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -88,8 +96,14 @@ pub(super) struct Router {
     active: Vec<Vec<Active>>,
     /// Workers in discovery, ascending.
     workers: Vec<u16>,
-    /// Of these, the ones that may be chosen now.
+    /// When they changed last.
+    listed_us: u64,
+    /// Until when a worker is left out, because it could not be reached, by worker. `None`: such workers are not left out.
+    out_until_us: Option<Vec<u64>>,
+    /// Of those in discovery, the ones that could be chosen last, and those of them that were allowed to be.
+    candidates_at: Vec<u16>,
     eligible: Vec<u16>,
+    selection: WorkerSelection,
     /// What stands in for events, where the router does without them.
     predicted: Option<Predicted>,
     /// Blocks that it no longer predicts.
@@ -113,7 +127,11 @@ impl Router {
             tree_blocks: vec![0; workers],
             active: idle(fleet.frontends, workers),
             workers: (0..fleet.workers).collect(),
+            listed_us: 0,
+            out_until_us: fleet.leaves_out_unreachable.then(|| vec![0; workers]),
+            candidates_at: Vec::with_capacity(workers),
             eligible: Vec::with_capacity(workers),
+            selection: fleet.selection,
             // One that only looks where decode is has no use for what lies in caches.
             predicted: (fleet.predicts && fleet.role != Role::Decode).then(Predicted::default),
             expired_total: 0,
@@ -195,9 +213,29 @@ impl Router {
     }
 
     /// A worker left discovery.
-    pub(super) fn leave(&mut self, worker: u16) {
+    pub(super) fn leave(&mut self, worker: u16, now_us: u64) {
         self.workers.retain(|&at| at != worker);
+        self.relist(now_us);
         self.forget(worker);
+    }
+
+    /// The list of workers changed: whoever is on it is tried again.
+    fn relist(&mut self, now_us: u64) {
+        self.listed_us = now_us;
+        self.out_until_us.iter_mut().flatten().for_each(|until_us| *until_us = 0);
+    }
+
+    /// A worker could not be reached for a request. It is left out until the list is read again, which happens every few seconds,
+    /// counted from its last change.
+    pub(super) fn unreachable(&mut self, worker: u16, now_us: u64) {
+        let Some(out_until_us) = &mut self.out_until_us else { return };
+        let until_us = now_us + RELISTED_EVERY_US - (now_us - self.listed_us) % RELISTED_EVERY_US;
+        out_until_us[usize::from(worker)] = until_us;
+    }
+
+    /// Whether a worker could be chosen last.
+    pub(super) fn was_candidate(&self, worker: u16) -> bool {
+        self.candidates_at.contains(&worker)
     }
 
     /// Workers in discovery, ascending.
@@ -206,7 +244,8 @@ impl Router {
     }
 
     /// The router begins anew: without index or load.
-    pub(super) fn restart(&mut self) {
+    pub(super) fn restart(&mut self, now_us: u64) {
+        self.relist(now_us);
         for worker in 0..self.tree_blocks.len() as u16 {
             self.forget(worker);
         }
@@ -214,10 +253,10 @@ impl Router {
         self.next_in_turn = 0;
     }
 
-    /// Chooses a worker for a prompt of `isl_tokens` whose full blocks are `prompt`, as `frontend` sees the load.
+    /// Chooses a worker for a prompt of `isl_tokens` whose full blocks are `prompt`, as `frontend` sees the load at a time.
     pub(super) fn choose(
         &mut self,
-        frontend: u8,
+        (frontend, now_us): (u8, u64),
         isl_tokens: u32,
         prompt: &[Block],
         steer: ForcedWorker,
@@ -233,8 +272,12 @@ impl Router {
             }
             RouterMode::Kv => {
                 self.score(frontend, isl_tokens, prompt);
+                self.list_candidates(now_us, steer);
                 let draw = self.rng.random();
-                let worker = self.pick(self.settings.router_temperature, draw, steer);
+                let worker = match self.selection {
+                    WorkerSelection::Cost => self.pick(self.settings.router_temperature, draw),
+                    WorkerSelection::TwoTier => self.pick_by_tiers(frontend, prompt.len() as u32),
+                };
                 let candidate = self.candidates[usize::from(worker)].candidate;
                 let (overlap_blocks, host_blocks) = (candidate.overlap_blocks, candidate.host_blocks);
                 Choice { worker, overlap_blocks, host_blocks }
@@ -280,10 +323,11 @@ impl Router {
             decode_blocks: active.blocks.len() as u64,
             new_blocks: (prompt.len() - active.prefix_len(prompt)) as u64,
         }));
-        self.holders.count(prompt, &mut self.candidates);
         if self.settings.formula != Formula::A {
+            self.holders.count_prefixes(prompt, &mut self.candidates);
             return self.score_with_credits(isl_tokens, prompt);
         }
+        self.holders.count(prompt, &mut self.candidates);
         let factor = self.settings.prefill_factor();
         for (candidate, &tree_blocks) in self.candidates.iter_mut().zip(&self.tree_blocks) {
             candidate.weigh(isl_tokens, self.block_size_tokens, factor, tree_blocks);
@@ -314,15 +358,45 @@ impl Router {
         }
     }
 
+    /// Works out which workers can be chosen now, and which of them may be.
+    fn list_candidates(&mut self, now_us: u64, steer: ForcedWorker) {
+        let Self { workers, out_until_us, candidates_at, eligible, .. } = self;
+        let is_out = |worker: u16| {
+            let until_us = out_until_us.as_ref().map_or(0, |until_us| until_us[usize::from(worker)]);
+            now_us < until_us
+        };
+        candidates_at.clear();
+        candidates_at.extend(workers.iter().filter(|&&worker| !is_out(worker)));
+        if candidates_at.is_empty() {
+            candidates_at.extend_from_slice(workers);
+        }
+        eligible.clear();
+        eligible.extend(candidates_at.iter().filter(|&&worker| steer.allows(worker)));
+        if eligible.is_empty() {
+            eligible.extend_from_slice(candidates_at);
+        }
+    }
+
+    /// The candidate of `dynamo-two-tier-cost-fn`: the one with the fewest requests, unless they are near each other and one holds
+    /// enough of the prompt on its device.
+    fn pick_by_tiers(&self, frontend: u8, prompt_blocks: u32) -> u16 {
+        let in_flight = |worker: u16| self.active[usize::from(frontend)][usize::from(worker)].in_flight;
+        let overlap = |worker: u16| self.candidates[usize::from(worker)].candidate.overlap_blocks;
+        let of_eligible = || self.eligible.iter().copied();
+        // Of equals the first.
+        let idlest = of_eligible().min_by_key(|&worker| in_flight(worker)).unwrap_or_default();
+        let best = of_eligible().rev().max_by_key(|&worker| overlap(worker)).unwrap_or_default();
+        let (least, most) = (in_flight(idlest), of_eligible().map(in_flight).max().unwrap_or_default());
+        let are_far_apart =
+            most - least > BALANCE_REQUESTS && f64::from(most) > BALANCE_FACTOR * f64::from(least);
+        let is_enough = f64::from(overlap(best)) > CACHE_SHARE * f64::from(prompt_blocks);
+        if is_enough && !are_far_apart { best } else { idlest }
+    }
+
     /// The candidate that a draw in [0, 1) takes. Where Dynamo takes whichever its hash map yields first, the draw
     /// stands for that.
-    fn pick(&mut self, temperature: f64, draw: f64, steer: ForcedWorker) -> u16 {
-        let Self { settings, candidates, costs, chances, workers, eligible, .. } = self;
-        eligible.clear();
-        eligible.extend(workers.iter().filter(|&&worker| steer.allows(worker)));
-        if eligible.is_empty() {
-            eligible.extend_from_slice(workers);
-        }
+    fn pick(&mut self, temperature: f64, draw: f64) -> u16 {
+        let Self { settings, candidates, costs, chances, eligible, .. } = self;
         let candidate = |at: usize| &candidates[usize::from(eligible[at])].candidate;
         costs.clear();
         costs.extend((0..eligible.len()).map(|at| candidate(at).cost));
@@ -422,11 +496,11 @@ mod tests {
     fn costs_equal_those_a_real_dynamo_logged() {
         let mut router = router(1, kv(1.0));
         for (isl, cost) in [(122, 14.625), (42, 4.625), (3858, 482.125)] {
-            router.choose(0, isl, &prompt(isl), ForcedWorker::Free);
+            router.choose((0, 0), isl, &prompt(isl), ForcedWorker::Free);
             assert_eq!(router.candidates()[0].candidate.cost, cost);
         }
         router.stored(0, None, &prompt(122));
-        router.choose(0, 122, &prompt(122), ForcedWorker::Free);
+        router.choose((0, 0), 122, &prompt(122), ForcedWorker::Free);
         assert_eq!(router.candidates()[0].candidate.cost, 7.625);
     }
 
@@ -453,7 +527,7 @@ mod tests {
         router.stored(0, None, &prompt);
         router.stored(1, None, &prompt[..1]);
         router.add(0, 0, &[Block { block_hash: BlockHash(99), tokens_hash: TokensHash(0) }], 0);
-        let choice = router.choose(0, 32, &prompt, ForcedWorker::Free);
+        let choice = router.choose((0, 0), 32, &prompt, ForcedWorker::Free);
         assert_eq!(router.candidates()[0].candidate.cost, router.candidates()[1].candidate.cost);
         assert_eq!(choice, Choice { worker: 1, overlap_blocks: 1, host_blocks: 0 });
     }
@@ -466,11 +540,11 @@ mod tests {
             router.stored(0, None, &prompt[..1]);
             router.stored(last, None, &prompt);
             assert_eq!(
-                router.choose(0, 64, &prompt, ForcedWorker::Free),
+                router.choose((0, 0), 64, &prompt, ForcedWorker::Free),
                 Choice { worker: last, overlap_blocks: 4, host_blocks: 0 }
             );
             router.removed(last, prompt[3].block_hash);
-            assert_eq!(router.choose(0, 64, &prompt, ForcedWorker::Free).overlap_blocks, 3);
+            assert_eq!(router.choose((0, 0), 64, &prompt, ForcedWorker::Free).overlap_blocks, 3);
             assert_eq!(router.candidates()[0].candidate.overlap_blocks, 1);
             assert_eq!(router.candidates().iter().filter(|c| c.candidate.overlap_blocks > 0).count(), 2);
             assert_eq!(router.candidates()[usize::from(last)].candidate.tree_size, Some(3));
@@ -490,7 +564,7 @@ mod tests {
     fn round_robin_goes_round() {
         let mut router = router(3, RouterSettings::round_robin());
         let workers: Vec<u16> =
-            (0..4).map(|_| router.choose(0, 64, &prompt(64), ForcedWorker::Free).worker).collect();
+            (0..4).map(|_| router.choose((0, 0), 64, &prompt(64), ForcedWorker::Free).worker).collect();
         assert_eq!(workers, [0, 1, 2, 0]);
     }
 }

@@ -20,8 +20,16 @@ pub(super) trait ServingContext: RequestTexts {
     fn job(&self, request: u32) -> Job;
     /// An engine began a step that long; when it is over, [`Serving::end_step`] must follow.
     fn step_begun(&mut self, worker: u16, duration_us: u64);
-    /// A request was routed; the router counts it already, `prefill_tokens` of it until the first token.
-    fn routed(&mut self, router: &Router, request: u32, choice: Choice, prefill_tokens: u64);
+    /// A request was routed; the router counts it already, `prefill_tokens` of it until the first token. `engines` are as they
+    /// were then.
+    fn routed(
+        &mut self,
+        router: &Router,
+        engines: &[Engine],
+        request: u32,
+        choice: Choice,
+        prefill_tokens: u64,
+    );
     /// A request is complete; the router no longer counts it.
     fn finished(&mut self, router: &Router, request: u32, served: &Served);
     /// The first token of a request came.
@@ -176,16 +184,17 @@ impl Serving {
         let prompt = &around.routed_blocks(request)[..job.full_blocks(self.router_block_size_tokens)];
         let (frontend, steer, now_us) =
             (around.frontend(request), around.forced_worker(request), around.now_us());
-        let choice = self.router.choose(frontend, job.isl_tokens, prompt, steer);
+        let choice = self.router.choose((frontend, now_us), job.isl_tokens, prompt, steer);
         let worker = choice.worker;
         let prefill_tokens = self.router.prefill_tokens(job.isl_tokens, choice);
         self.router.add(frontend, worker, prompt, prefill_tokens);
         self.router.predict(now_us, worker, prompt);
         self.flights[request as usize] =
             Flight { routed_us: now_us, worker, prefill_tokens, open: true, ..Flight::default() };
-        around.routed(&self.router, request, choice, prefill_tokens);
+        around.routed(&self.router, &self.engines, request, choice, prefill_tokens);
         if self.dead[usize::from(worker)] {
             self.fail(request, Failure::Refused, around);
+            self.router.unreachable(worker, now_us);
         } else if self.role != Role::Decode {
             self.begin(request, around);
         }
@@ -244,7 +253,10 @@ impl Serving {
     pub(super) fn kill(&mut self, worker: u16, around: &mut impl ServingContext) {
         self.dead[usize::from(worker)] = true;
         self.engines[usize::from(worker)].abort();
-        self.fail_all(Failure::Disconnected, |flight| flight.worker == worker, around);
+        if self.flights.iter().any(|flight| flight.open && flight.worker == worker) {
+            self.fail_all(Failure::Disconnected, |flight| flight.worker == worker, around);
+            self.router.unreachable(worker, around.now_us());
+        }
     }
 
     /// A worker clears its cache, and what runs on it begins anew.
@@ -264,7 +276,7 @@ impl Serving {
     pub(super) fn restart_frontends(&mut self, around: &mut impl ServingContext) {
         self.engines.iter_mut().for_each(Engine::abort);
         self.fail_all(Failure::FrontendGone, |_| true, around);
-        self.router.restart();
+        self.router.restart(around.now_us());
     }
 
     /// The router knows again what every worker holds.

@@ -95,6 +95,25 @@ impl Serialize for StoredBlocks<'_> {
     }
 }
 
+/// An item of the response to a query for a worker's blocks.
+#[derive(serde::Serialize)]
+pub(super) struct TreeQueryItem<'a> {
+    pub(super) data: TreeQueryResponse<'a>,
+    pub(super) complete_final: bool,
+}
+
+#[derive(serde::Serialize)]
+pub(super) enum TreeQueryResponse<'a> {
+    TreeDump(TreeDump<'a>),
+}
+
+#[derive(serde::Serialize)]
+pub(super) struct TreeDump<'a> {
+    pub(super) events: Vec<RouterEvent<'a>>,
+    pub(super) last_event_id: u64,
+    pub(super) reset_scope: &'static str,
+}
+
 #[derive(serde::Serialize)]
 pub(super) struct KvHitRateEvent {
     pub(super) worker_id: u64,

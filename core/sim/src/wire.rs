@@ -4,11 +4,13 @@
 use serde::Serialize;
 
 use super::config::{Config, EventTransport};
+use super::engine::Engine;
 use super::fault::{Delivery, Fault, HashSeeds};
 pub(super) use super::shape::ActiveSequenceEventData as Step;
 use super::shape::{
     ActiveLoad, ActiveSequenceEvent, Envelope, KvCacheEvent, KvCacheEventData, KvHitRateEvent, ModelEntry,
-    RouterEvent, SessionAffinityEvent, StoredBlocks, WorkerWithDpRank,
+    RouterEvent, SessionAffinityEvent, StoredBlocks, TreeDump, TreeQueryItem, TreeQueryResponse,
+    WorkerWithDpRank,
 };
 use super::tokens::mix;
 use super::topology::{Pool, Release};
@@ -436,6 +438,45 @@ impl Wire {
         }
         let event_id = self.workers[usize::from(worker)].event_id.next();
         self.pending.push(Pending { event_id, tier, change });
+    }
+
+    /// What a worker answers to a query for all its blocks (1.6).
+    pub(super) fn tree_dump(&self, worker: u16, engine: &Engine) -> Vec<u8> {
+        let worker_id = self.worker_id(worker);
+        let tiers = [(Tier::Device, engine.cache()), (Tier::Host, engine.host())];
+        let blocks: Vec<(Tier, Option<BlockHash>, Block)> = tiers
+            .into_iter()
+            .flat_map(|(tier, cache)| {
+                cache.tree().into_iter().map(move |(above, block)| (tier, above, block))
+            })
+            .map(|(tier, above, block)| {
+                let block_hash = self.own_hash(worker, block.block_hash);
+                (tier, above.map(|above| self.own_hash(worker, above)), Block { block_hash, ..block })
+            })
+            .collect();
+        let events = (0..).zip(&blocks).map(|(event_id, (tier, above, block))| {
+            let data = KvCacheEventData::Stored {
+                parent_hash: above.map(|above| above.0),
+                start_position: None,
+                blocks: StoredBlocks(std::slice::from_ref(block)),
+            };
+            let event = KvCacheEvent { event_id, data, dp_rank: 0 };
+            RouterEvent {
+                worker_id,
+                storage_tier: Some(tier.name()),
+                residency_domain: Some("worker"),
+                event,
+            }
+        });
+        let dump = TreeDump {
+            events: events.collect(),
+            last_event_id: self.last_event_id(worker),
+            reset_scope: "all",
+        };
+        let response = TreeQueryItem { data: TreeQueryResponse::TreeDump(dump), complete_final: false };
+        let mut item = Vec::new();
+        written(serde_json::to_writer(&mut item, &response));
+        item
     }
 
     /// Publishes what waits, as one batch.

@@ -93,11 +93,15 @@ impl GoneBlocks {
 
     /// What became of a block that went at `until` or before.
     pub(super) fn find(&self, pool: PoolIx, chain: BlockHash, until: Micros) -> Option<GoneBlock> {
+        self.latest(pool, chain).filter(|gone| gone.at_ms <= until.millis())
+    }
+
+    /// When a block went last.
+    pub(super) fn latest(&self, pool: PoolIx, chain: BlockHash) -> Option<GoneBlock> {
         let key = key(pool, chain);
         let gone = self.recent.get(&key).or_else(|| self.older.get(&key))?;
-        let at_ms = gone.at.millis();
-        let Gone { worker, held_blocks, why, .. } = *gone;
-        (at_ms <= until.millis()).then_some(GoneBlock { worker, at_ms, why, held_blocks })
+        let Gone { at, worker, held_blocks, why } = *gone;
+        Some(GoneBlock { worker, at_ms: at.millis(), why, held_blocks })
     }
 
     /// Bytes of heap in use.

@@ -128,6 +128,8 @@ pub(super) struct Reconstructor {
     is_loaded: bool,
     /// Hashes of its blocks, each with everything before it.
     blocks: Vec<u64>,
+    /// Whether any worker held each of them.
+    are_held: Vec<bool>,
     /// By slot: whether the router could choose the worker.
     is_eligible: Vec<bool>,
     inputs: Vec<WorkerInput>,
@@ -341,6 +343,7 @@ impl Reconstructor {
             at = self.tree_times.iter().copied().find(|&at| !is_other(held_at(at).1))?;
             (anywhere, ours) = held_at(at);
         }
+        self.past.held(cluster.tree(pool), &mut self.are_held);
         self.past.load_tiers(cluster, pool, &self.tiers, at);
         self.is_eligible.clear();
         for slot in self.workers.iter().map(|worker| worker.slot().at()) {
@@ -386,8 +389,20 @@ impl Reconstructor {
         if let Some(&first) = self.blocks.get(ours as usize) {
             starts.add(choice.report.worker, first, choice.report.decision);
         }
+        // Workers may hold what follows a block that all of them removed, and may have removed it since.
+        let was_cached = |block: u32| {
+            let position = block as usize;
+            let is_held = self.are_held.get(position).is_some_and(|&is_held| is_held);
+            let went = |&chain: &u64| gone.latest(pool, BlockHash(chain)).map(|gone| gone.at_ms);
+            is_held
+                || self
+                    .blocks
+                    .get(position)
+                    .and_then(went)
+                    .is_some_and(|went_ms| went_ms <= at.millis() || self.past.was_held(position, at))
+        };
         let mut seen = held.max(anywhere);
-        while seen < prompt_blocks && find(seen).is_some() {
+        while seen < prompt_blocks && was_cached(seen) {
             seen += 1;
         }
         // Where another worker holds the next block, none of it is gone: workers hold pieces.

@@ -3,6 +3,7 @@
 use std::fmt::Arguments;
 
 use super::{Level, Log};
+use crate::config::WorkerSelection;
 use crate::metrics::frontend_name;
 use crate::router::SimulatedCandidate;
 use crate::tokens::mix;
@@ -57,14 +58,18 @@ impl Log {
     ) {
         let (candidate, host_blocks, id) =
             (&chosen.candidate, chosen.candidate.host_blocks, about.request_id);
+        // Another policy than the cost names what its workers do as their cards have it, and reports no cost.
+        let is_by_cost = self.selection == WorkerSelection::Cost;
+        let (worker_type, logit) = match is_by_cost {
+            true => (self.role.worker_type(), candidate.cost),
+            false => (self.role.as_str(), 0.0),
+        };
         let head = format!(
-            "Selected worker router_mode=\"kv\" request_id=\"{id}\" worker_id={worker_id} worker_type={} dp_rank=0 \
-             logit={:?}",
-            self.role.worker_type(),
-            candidate.cost
+            "Selected worker router_mode=\"kv\" request_id=\"{id}\" worker_id={worker_id} worker_type={worker_type} \
+             dp_rank=0 logit={logit:?}"
         );
-        // Only a prefill pool logs the credit and the worker's capacity.
-        if self.role == Role::Prefill {
+        // Of the cost formula only a prefill pool logs the credit and the worker's capacity.
+        if self.role == Role::Prefill || !is_by_cost {
             let effective = f64::from(candidate.overlap_blocks) + f64::from(host_blocks) * self.host_weight;
             let total = self.blocks_per_worker;
             let message = format_args!(

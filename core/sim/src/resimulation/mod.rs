@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::config::ConfigError;
-use super::engine::{Job, RequestTexts};
+use super::engine::{Engine, Job, RequestTexts};
 use super::event_queue::EventQueue;
 use super::router::{Choice, Router};
 use super::serving::{Served, Serving, ServingContext};
@@ -232,7 +232,14 @@ impl ServingContext for RecordedTraffic<'_> {
         self.agenda.after(duration_us, Event::StepEnd(worker));
     }
 
-    fn routed(&mut self, _router: &Router, request: u32, choice: Choice, _prefill_tokens: u64) {
+    fn routed(
+        &mut self,
+        _router: &Router,
+        _engines: &[Engine],
+        request: u32,
+        choice: Choice,
+        _prefill_tokens: u64,
+    ) {
         self.tally.routed(request as usize, self.prompts.job(request).isl_tokens, choice);
     }
 

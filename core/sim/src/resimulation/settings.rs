@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Arrival, MAX_REQUEST_TOKENS, ResimulationError};
-use crate::config::{Config, ConfigError, Fleet};
+use crate::cache::EvictionOrder;
+use crate::config::{Config, ConfigError, Fleet, WorkerSelection};
 use crate::timing::Timing;
 use radixscope_router::{Formula, Role, RouterMode, RouterSettings};
 
@@ -148,6 +149,9 @@ impl ResimulationSettings {
             predicts: false,
             role: Role::Aggregated,
             host_blocks: 0,
+            selection: WorkerSelection::Cost,
+            eviction: EvictionOrder::EndsFirst,
+            leaves_out_unreachable: false,
             timing: self.timing,
         }
     }
