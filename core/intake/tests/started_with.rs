@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use radixscope_captures::Recording;
-use radixscope_intake::{Intake, Payload, Received};
+use radixscope_intake::{Intake, NatsSubjects, Payload, Received};
 use radixscope_model::id::{Millis, SourceIx};
 use radixscope_model::record::{Role, RouterNumbers, SettingsSource, SourceKind};
 use radixscope_state::cluster::Cluster;
@@ -58,4 +58,39 @@ fn a_configuration_in_the_log_is_that_of_routers_that_compute_prompts() {
 fn a_prefill_router_s_settings_are_logged_at_info() {
     let of_prefill = settings(&Recording::topology("1.6.1-disagg"), ("", ""));
     assert_eq!(of_prefill, [(Some(Role::Prefill), DEFAULTS)]);
+}
+
+#[test]
+fn a_log_that_names_workers_of_a_pool_was_written_by_its_router() {
+    let recording = Recording::topology("1.6.1-disagg");
+    let (mut intake, mut cluster) = (Intake::default(), Cluster::default());
+    intake.source("all", SourceKind::Nats, Millis(0), &mut cluster).unwrap();
+    let mut handle = |payload, cluster: &mut Cluster| {
+        intake.handle(&Received { source: SourceIx(0), at_ms: Millis(1), payload }, cluster);
+    };
+    let mut subjects = NatsSubjects::default();
+    for message in recording.subscribed() {
+        let payload = subjects.publication(&message.subject, message.reply.as_deref(), message.payload);
+        payload.into_iter().for_each(|payload| handle(payload, &mut cluster));
+    }
+    for change in recording.discovery() {
+        let change: serde_json::Value = serde_json::from_str(&change).unwrap();
+        for entry in change["kvs"].as_array().unwrap() {
+            let (key, value) = (entry["key"].as_str().unwrap(), Some(entry["value"].to_string().into()));
+            handle(Payload::Discovery { key: key.into(), value, lease: None }, &mut cluster);
+        }
+    }
+    let named = |cluster: &Cluster| -> Vec<(String, Option<Role>, RouterNumbers)> {
+        let started = cluster.settings().iter().filter(|state| state.source == SettingsSource::StartUpLog);
+        let named = started.filter(|state| !state.of.component.is_empty() && state.left_ms.is_none());
+        named.map(|state| (state.of.component.clone(), state.of.role, state.latest.numbers)).collect()
+    };
+    let line = |line: String| Payload::LogLine { log: "frontend".into(), line: line.into() };
+    for of_log in recording.log("frontend") {
+        handle(line(of_log), &mut cluster);
+    }
+    assert_eq!(named(&cluster), [("prefill".to_owned(), Some(Role::Prefill), DEFAULTS)]);
+    let stops = "2026-11-21T12:00:00.000000Z  INFO dynamo_runtime::runtime: Runtime shutdown initiated";
+    handle(line(stops.to_owned()), &mut cluster);
+    assert_eq!(named(&cluster), [], "the next process may run with others");
 }

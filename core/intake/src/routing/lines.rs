@@ -4,7 +4,7 @@
 //! span (text of 1.1 and 1.2), and lines of several requests mix; or they name none (≤ 1.0, 1.3) and follow each other.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::book::{
     Candidates, ChosenBy, Completed, CorrelationKey, Dispatched, FoundBinding, LoggedChoice, LoggedCosts,
@@ -14,7 +14,7 @@ use super::unidentified::Log;
 use super::{Micros, Prompt, Routing, micros, role_sign, settings};
 use crate::ingest::{FRESH_MS, RequestObservation};
 use radixscope_dynamo::log_line::{
-    self, LogEvent, LogRecord, RequestDone, RequestIds, RoutingInput, Selected, Terms,
+    self, LogEvent, LogRecord, RequestDone, RequestIds, RoutingInput, Selected, StartedWith, Terms,
 };
 use radixscope_model::id::{DecisionId, Millis, PoolIx, SourceIx, WorkerId, WorkerIx};
 use radixscope_model::record::{
@@ -22,7 +22,7 @@ use radixscope_model::record::{
     RouterNumbers, RouterRef, RoutingMode, SettingsSource,
 };
 use radixscope_router::{Formula, RouterSettings};
-use radixscope_state::cluster::Cluster;
+use radixscope_state::cluster::{Cluster, SettingsState};
 
 /// Logs whose lines are kept apart.
 const MAX_LOGS: usize = 64;
@@ -54,6 +54,10 @@ struct OpenLog {
     open: VecDeque<Open>,
     /// Factor of the prefill term in its latest line that contains one, by pool, and the time of that line.
     factors: BTreeMap<PoolIx, (RouterNumbers, Millis)>,
+    /// What its process was started with, by what the routers' workers do, and the time of the line.
+    started: BTreeMap<Role, (RouterNumbers, Millis)>,
+    /// Pools of which that was said, because it named workers of them.
+    serves: BTreeSet<PoolIx>,
 }
 
 /// The line of a choice, with the lines that were written before it and belong to it.
@@ -97,8 +101,14 @@ impl Lines {
             Some(at) => at,
             None if self.logs.len() == MAX_LOGS => return None,
             None => {
-                let (open, factors) = (VecDeque::new(), BTreeMap::new());
-                self.logs.push(OpenLog { source, name: name.into(), open, factors });
+                self.logs.push(OpenLog {
+                    source,
+                    name: name.into(),
+                    open: VecDeque::new(),
+                    factors: BTreeMap::new(),
+                    started: BTreeMap::new(),
+                    serves: BTreeSet::new(),
+                });
                 self.logs.len() - 1
             }
         };
@@ -196,6 +206,57 @@ impl Lines {
         Some(Record::Settings(Box::new(news)))
     }
 
+    /// The process of a log was started with these settings. Gives them without a pool: the line names none.
+    fn started(&mut self, log: Log<'_>, started: &StartedWith, by_ms: Millis) -> Vec<Record<'static>> {
+        if let Some(log) = self.log(log) {
+            log.serves.clear();
+            log.started.extend(started.roles.iter().map(|&role| (role, (started.numbers, by_ms))));
+        }
+        let of = |role| RouterRef { reporter: log.1.to_owned(), role: Some(role), ..RouterRef::default() };
+        started.roles.iter().map(|&role| started_with(of(role), started.numbers, by_ms)).collect()
+    }
+
+    /// A log named a worker of a pool as one of its router's. Gives what that router was started with, once.
+    fn serves(&mut self, log: Log<'_>, worker: WorkerIx, cluster: &Cluster) -> Option<Record<'static>> {
+        let open = self.log(log).filter(|open| !open.started.is_empty())?;
+        let pool = cluster.pool_of(worker)?;
+        if open.serves.contains(&pool) {
+            return None;
+        }
+        let named = cluster.pool(pool).filter(|pool| !pool.component.is_empty())?;
+        let (role, _) = cluster.role(pool)?;
+        open.serves.insert(pool);
+        let &(numbers, by_ms) = open.started.get(&role)?;
+        let of = RouterRef {
+            reporter: log.1.to_owned(),
+            namespace: named.namespace.clone(),
+            component: named.component.clone(),
+            role: Some(role),
+            ..RouterRef::default()
+        };
+        Some(started_with(of, numbers, by_ms))
+    }
+
+    /// The process of a log stops: what it ran with says nothing of the next one that writes there.
+    fn stops(&mut self, log: Log<'_>, at: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
+        if let Some(open) = self.log(log) {
+            open.factors.clear();
+            open.started.clear();
+            open.serves.clear();
+        }
+        let of_log = |state: &&SettingsState| {
+            matches!(state.source, SettingsSource::Log | SettingsSource::StartUpLog)
+                && state.of.reporter == log.1
+                && state.left_ms.is_none()
+        };
+        let left = |state: &SettingsState| {
+            let (source, of, after_ms) = (state.source, state.of.clone(), Some(state.latest.by_ms));
+            let news = ReportedSettings { source, of, revision: None, numbers: None, after_ms, by_ms: at };
+            Record::Settings(Box::new(news))
+        };
+        cluster.settings().iter().filter(of_log).map(left).collect()
+    }
+
     fn input(&mut self, request_id: &str, input: Input) {
         if self.inputs.len() == MAX_INPUTS {
             self.inputs.pop_front();
@@ -259,7 +320,7 @@ impl Routing {
                 if selected.ids.key().is_some() {
                     self.begin(observed, &time, (id, worker));
                 }
-                sign.into_iter().collect()
+                sign.into_iter().chain(self.lines.serves(log, worker, cluster)).collect()
             }
             (LogEvent::SessionLookup(lookup), worker) => {
                 let found = match (lookup.bound_to, worker) {
@@ -369,23 +430,12 @@ impl Routing {
                 self.changes.expect();
                 *self.counted.of(worker) = true;
                 self.listed(worker, time.at_ms, false);
-                Vec::new()
+                self.lines.serves(log, worker, cluster).into_iter().collect()
             }
-            (LogEvent::StartedWith(started), _) => {
-                let (source, by_ms) = (SettingsSource::StartUpLog, time.at_ms);
-                let report = |&role: &Role| {
-                    let reporter = log.1.to_owned();
-                    let of = RouterRef { reporter, role: Some(role), ..RouterRef::default() };
-                    let numbers = Some(started.numbers);
-                    let news =
-                        ReportedSettings { source, of, revision: None, numbers, after_ms: None, by_ms };
-                    Record::Settings(Box::new(news))
-                };
-                started.roles.iter().map(report).collect()
-            }
+            (LogEvent::StartedWith(started), _) => self.lines.started(log, started, time.at_ms),
             (LogEvent::Stopping, _) => {
                 self.departures.stops(log.0, log.1, time.at_ms);
-                Vec::new()
+                self.lines.stops(log, time.at_ms, cluster)
             }
             (LogEvent::WorkerRemoved(_) | LogEvent::InstanceRemoved(_), _)
                 if self.departures.is_stopping(log.0, log.1, time.at_ms) =>
@@ -697,6 +747,19 @@ impl LineTime {
             isl_blocks: None,
         }
     }
+}
+
+/// What a router was started with, by a log.
+fn started_with(of: RouterRef, numbers: RouterNumbers, by_ms: Millis) -> Record<'static> {
+    let (source, numbers) = (SettingsSource::StartUpLog, Some(numbers));
+    Record::Settings(Box::new(ReportedSettings {
+        source,
+        of,
+        revision: None,
+        numbers,
+        after_ms: None,
+        by_ms,
+    }))
 }
 
 /// What the line of a choice shows of what decided it. The cost formula writes `decode` also of workers that do both; a router with

@@ -78,7 +78,9 @@ pub use quantile::{Distribution, Quantile};
 pub use rates::{Bucket, RATE_BUCKET_MS, RATE_WINDOW_S, Rates};
 pub use requests::Requests;
 pub use router::{MAX_ROUTERS_KNOWN, RouterState};
-pub use settings::{MAX_SETTINGS, MAX_SETTINGS_CHANGES, SettingsState, SettingsStep, SourcedNumber};
+pub use settings::{
+    MAX_SETTINGS, MAX_SETTINGS_CHANGES, ReportedRouter, SettingsState, SettingsStep, SourcedNumber,
+};
 pub use sizes::{BlockSizeSource, CapacitySource, Sourced};
 pub use snapshot::{SnapshotError, SnapshotPart, SnapshotReader};
 pub use source::{MissedCount, RejectedCount, SourceState, UnknownGaps};

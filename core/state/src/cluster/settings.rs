@@ -1,9 +1,9 @@
 //! What routers run with: every source's own report with its changes, and the one place that decides between them. Settings are
 //! known for a time, not for good: from Dynamo 1.7 on they change while a router runs.
 //!
-//! A number counts from the first source that reports it, in the order of [`SOURCES`]. Where several settings may have
+//! A number of a router counts from the first source that reports it, in the order of [`SOURCES`]. Where several settings may have
 //! applied, because routers of a pool differ or because a change lies between two reports, all of them are given; who knows more
-//! of a decision can tell which.
+//! of a decision can tell which. What is reported of one router says nothing of another one of the same pool.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,10 @@ const SOURCES: [SettingsSource; 5] = [
     SettingsSource::StartUpLog,
     SettingsSource::PolicyFile,
 ];
+
+/// Of them, those that report what one router runs with, and name who reports it: a frontend or its log.
+const OF_ONE_ROUTER: [SettingsSource; 3] =
+    [SettingsSource::PolicyEndpoint, SettingsSource::Log, SettingsSource::StartUpLog];
 
 /// What one source reports of one router.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -153,6 +157,22 @@ impl SettingsReports for Vec<SettingsState> {
     }
 }
 
+/// A router of a pool, as all sources that report of it alone tell.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ReportedRouter<'c> {
+    /// Who reports it: a frontend, or the name of a log.
+    pub reporter: &'c str,
+    /// What each source reports, in order of first sight.
+    pub reports: Vec<&'c SettingsState>,
+}
+
+impl ReportedRouter<'_> {
+    /// How far a time lies from those at which something was known of it.
+    fn distance_ms(&self, at: Millis) -> u64 {
+        self.reports.iter().map(|state| state.distance_ms(at)).min().unwrap_or(u64::MAX)
+    }
+}
+
 /// A number of a pool's router, with where it is known from.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SourcedNumber {
@@ -189,41 +209,116 @@ impl Cluster {
             .filter(move |state| concerns(state).is_some_and(|is_exact| is_exact || !is_named))
     }
 
+    /// The routers of a pool of which something is reported, each with what all sources report of it, in order of first sight.
+    pub fn routers_of(&self, pool: PoolIx) -> Vec<ReportedRouter<'_>> {
+        let role = self.role(pool).map(|(role, _)| role);
+        let Some(of) = self.pool(pool) else { return Vec::new() };
+        let is_of_one = |state: &&SettingsState| OF_ONE_ROUTER.contains(&state.source);
+        let concerns = |state: &SettingsState| state.concerns(&of.namespace, &of.component, role);
+        let all = || self.head.settings.iter().filter(is_of_one);
+        let is_meant = |state: &&SettingsState| match concerns(state) {
+            None => false,
+            Some(true) => true,
+            // Who names pools means those. Where others name this one, who names none may serve another one.
+            Some(false) => {
+                let is_own = |other: &&SettingsState| other.of.reporter == state.of.reporter;
+                let names_pools =
+                    |other: &SettingsState| other.source == state.source && !other.of.component.is_empty();
+                let is_named = |other: &SettingsState| concerns(other) == Some(true);
+                let (named_by_itself, named) = (all().filter(is_own).any(is_named), all().any(is_named));
+                !all().filter(is_own).any(names_pools) && (named_by_itself || !named)
+            }
+        };
+        let meant: Vec<&SettingsState> = all().filter(is_meant).collect();
+        let is_read = |state: &&&SettingsState| state.source == SettingsSource::PolicyEndpoint;
+        let mut routers: Vec<ReportedRouter<'_>> = Vec::new();
+        for &state in meant.iter().filter(is_read).chain(meant.iter().filter(|state| !is_read(state))) {
+            let reporter = state.of.reporter.as_str();
+            match routers.iter_mut().find(|router| router.reporter == reporter) {
+                Some(router) => router.reports.push(state),
+                None => {
+                    // A frontend is scraped under the name of its log, or under another one: then it may be any that is read.
+                    let is_scraped = self.processes().iter().any(|process| process.name == reporter);
+                    let mut read = routers.iter_mut().filter(|router| {
+                        router.reports.iter().any(|of| of.source == SettingsSource::PolicyEndpoint)
+                    });
+                    if let (false, Some(first)) = (is_scraped || is_read(&&state), read.next()) {
+                        first.reports.push(state);
+                        read.for_each(|router| router.reports.push(state));
+                    } else {
+                        routers.push(ReportedRouter { reporter, reports: vec![state] });
+                    }
+                }
+            }
+        }
+        routers
+    }
+
     /// The numbers that the router of a pool may have run with at a time, at least one set and of several the one that was reported
     /// last first. What is `None` is reported by no source.
     pub fn numbers_at(&self, pool: PoolIx, at: Millis) -> Vec<RouterNumbers> {
-        let mut possible = vec![RouterNumbers::default()];
         // Mostly so up to 1.6, and this is computed for each decision.
         if self.head.settings.is_empty() {
-            return possible;
+            return vec![RouterNumbers::default()];
         }
-        for source in SOURCES {
-            let reported = self.reported_at(pool, source, at);
-            if reported.is_empty() {
-                continue;
+        let mut all: Vec<RouterNumbers> = Vec::new();
+        for router in self.routers_at(pool, at) {
+            let mut possible = vec![RouterNumbers::default()];
+            for source in SOURCES {
+                let reported = self.reported_at(&router, pool, source, at);
+                if reported.is_empty() {
+                    continue;
+                }
+                let mut both: Vec<RouterNumbers> = Vec::new();
+                for numbers in possible.iter().flat_map(|before| reported.iter().map(|more| before.or(*more)))
+                {
+                    if !both.contains(&numbers) && both.len() < MAX_POSSIBLE {
+                        both.push(numbers);
+                    }
+                }
+                possible = both;
             }
-            let mut both: Vec<RouterNumbers> = Vec::new();
-            for numbers in possible.iter().flat_map(|before| reported.iter().map(|more| before.or(*more))) {
-                if !both.contains(&numbers) && both.len() < MAX_POSSIBLE {
-                    both.push(numbers);
+            for numbers in possible {
+                if !all.contains(&numbers) && all.len() < MAX_POSSIBLE {
+                    all.push(numbers);
                 }
             }
-            possible = both;
         }
-        possible
+        all
     }
 
-    /// The same of one source.
-    fn reported_at(&self, pool: PoolIx, source: SettingsSource, at: Millis) -> Vec<RouterNumbers> {
-        let distances = self.settings_of(pool, source).map(|state| state.distance_ms(at));
+    /// Routers of a pool that were there at a time, the one that was reported last first; where none was, those that were known next to
+    /// it, and where nothing is reported of any, one of which nothing is.
+    fn routers_at(&self, pool: PoolIx, at: Millis) -> Vec<ReportedRouter<'_>> {
+        let mut routers = self.routers_of(pool);
+        let nearest = routers.iter().map(|router| router.distance_ms(at)).min().unwrap_or(0);
+        routers.retain(|router| router.distance_ms(at) == nearest);
+        let latest = |router: &ReportedRouter<'_>| router.reports.iter().map(|of| of.latest.by_ms).max();
+        routers.sort_by_key(|router| std::cmp::Reverse(latest(router)));
+        if routers.is_empty() {
+            routers.push(ReportedRouter { reporter: "", reports: Vec::new() });
+        }
+        routers
+    }
+
+    /// What one source may have meant by a router of a pool at a time.
+    fn reported_at(
+        &self,
+        router: &ReportedRouter<'_>,
+        pool: PoolIx,
+        source: SettingsSource,
+        at: Millis,
+    ) -> Vec<RouterNumbers> {
+        let mut all: Vec<&SettingsState> = if OF_ONE_ROUTER.contains(&source) {
+            router.reports.iter().copied().filter(|state| state.source == source).collect()
+        } else {
+            self.settings_of(pool, source).collect()
+        };
         // Where none was known at that time, what was known next to it counts.
-        let Some(nearest) = distances.min() else { return Vec::new() };
-        let mut reported: Vec<RouterNumbers> = Vec::new();
-        let mut all: Vec<&SettingsState> = self
-            .settings_of(pool, source)
-            .filter(|state| state.covers(at) || (nearest > 0 && state.distance_ms(at) == nearest))
-            .collect();
+        let nearest = all.iter().map(|state| state.distance_ms(at)).min().unwrap_or(0);
+        all.retain(|state| state.covers(at) || (nearest > 0 && state.distance_ms(at) == nearest));
         all.sort_by_key(|state| std::cmp::Reverse(state.latest.by_ms));
+        let mut reported: Vec<RouterNumbers> = Vec::new();
         for numbers in all.iter().flat_map(|state| state.possible_at(at)) {
             if !reported.contains(&numbers) {
                 reported.push(numbers);
@@ -259,9 +354,10 @@ impl Cluster {
         let now = self.head.now_ms;
         let role = self.role(pool).map_or(Role::Aggregated, |(role, _)| role);
         let defaults = defaults(formula, role);
+        let routers = self.routers_at(pool, now);
         let known = SOURCES.map(|source| {
-            let reported = self.reported_at(pool, source, now).first().copied().unwrap_or_default();
-            (source, reported)
+            let reported = routers.first().map(|router| self.reported_at(router, pool, source, now));
+            (source, reported.and_then(|of| of.first().copied()).unwrap_or_default())
         });
         let all = defaults.numbers().into_iter().filter(|(number, _)| number.formulas.contains(&formula));
         all.map(|(number, default)| {

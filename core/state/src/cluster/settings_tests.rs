@@ -1,10 +1,11 @@
 //! Which settings count: by source, by time, by router.
 
 use super::*;
-use SettingsSource::{Default as Defaults, Log, PolicyEndpoint, PolicyFile};
+use SettingsSource::{Default as Defaults, Log, ModelCard, PolicyEndpoint, PolicyFile, StartUpLog};
 use radixscope_model::id::DecisionId;
 use radixscope_model::record::{
-    Decision, DecisionSource, Entry, Record, ReportedSettings, Role, RouterNumbers, RouterRef, SettingsSource,
+    Decision, DecisionSource, Entry, ProcessRole, Record, ReportedSettings, Role, RouterNumbers, RouterRef,
+    Scrape, SettingsSource,
 };
 use radixscope_router::Formula;
 
@@ -171,6 +172,94 @@ fn who_names_another_pool_is_not_meant() {
         fold.report(PolicyFile, &of, scale(value));
     }
     assert_eq!(fold.scales(NOW), [Some(4.0)]);
+}
+
+/// Scale and temperature that each source reports, and those that are possible of the pool.
+#[test]
+fn what_one_router_runs_with_says_nothing_of_another_one() {
+    type Reports = &'static [(SettingsSource, &'static str, &'static str, (f64, Option<f64>))];
+    type Expected = &'static [(f64, Option<f64>)];
+    let table: [(Reports, Expected); 9] = [
+        // One router by two sources.
+        (
+            &[(Log, "a", "backend", (2.0, None)), (StartUpLog, "a", "backend", (1.0, Some(0.5)))],
+            &[(2.0, Some(0.5))],
+        ),
+        (&[(Log, "a", "backend", (2.0, None)), (StartUpLog, "a", "", (1.0, Some(0.5)))], &[(2.0, Some(0.5))]),
+        // Two routers.
+        (
+            &[(Log, "b", "backend", (2.0, None)), (StartUpLog, "a", "backend", (1.0, Some(0.5)))],
+            &[(1.0, Some(0.5)), (2.0, None)],
+        ),
+        (
+            &[(StartUpLog, "a", "backend", (1.0, Some(0.5))), (StartUpLog, "b", "backend", (2.0, None))],
+            &[(2.0, None), (1.0, Some(0.5))],
+        ),
+        (
+            &[
+                (PolicyEndpoint, "b", "backend", (2.0, Some(0.0))),
+                (StartUpLog, "a", "backend", (1.0, Some(0.5))),
+            ],
+            &[(1.0, Some(0.5)), (2.0, Some(0.0))],
+        ),
+        // What names no pool may be of another one where a router of this one is named.
+        (&[(StartUpLog, "a", "", (1.0, Some(0.5)))], &[(1.0, Some(0.5))]),
+        (&[(StartUpLog, "a", "", (1.0, Some(0.5))), (Log, "b", "backend", (2.0, None))], &[(2.0, None)]),
+        // A frontend may be scraped under another name than that of its log.
+        (
+            &[
+                (PolicyEndpoint, "b", "backend", (2.0, None)),
+                (StartUpLog, "log", "backend", (1.0, Some(0.5))),
+            ],
+            &[(2.0, Some(0.5))],
+        ),
+        // Cards and a file are of all routers.
+        (
+            &[
+                (StartUpLog, "a", "backend", (1.0, Some(0.5))),
+                (StartUpLog, "b", "backend", (2.0, None)),
+                (ModelCard, "card", "backend", (3.0, None)),
+                (PolicyFile, "file", "backend", (4.0, Some(0.25))),
+            ],
+            &[(3.0, Some(0.25)), (3.0, Some(0.5))],
+        ),
+    ];
+    for (reports, expected) in table {
+        let mut fold = Fold::new();
+        for frontend in ["a", "b"] {
+            fold.fold(Record::Scrape(Box::new(Scrape::new(frontend, ProcessRole::Frontend))));
+        }
+        for &(source, reporter, component, (scale, temperature)) in reports {
+            let of = RouterRef { component: component.into(), ..router(reporter) };
+            let namespace = if component.is_empty() { "" } else { "dynamo" }.into();
+            let of = RouterRef { namespace, ..of };
+            let numbers = RouterNumbers {
+                prefill_load_scale: Some(scale),
+                router_temperature: temperature,
+                ..RouterNumbers::default()
+            };
+            fold.at += 1;
+            fold.report(source, &of, Some(numbers));
+        }
+        let possible = fold.cluster.numbers_at(PoolIx(0), Millis(fold.at));
+        let possible: Vec<_> = possible
+            .iter()
+            .map(|of| (of.prefill_load_scale.expect("reported"), of.router_temperature))
+            .collect();
+        assert_eq!(possible, expected, "{reports:?}");
+    }
+}
+
+#[test]
+fn what_a_frontend_was_started_with_is_not_that_of_another_pool() {
+    let mut fold = Fold::new();
+    fold.fold(Record::new_worker(WorkerIx(1), Worker::new(2, 0), "dynamo", "other"));
+    let unnamed = RouterRef { reporter: "a".into(), ..RouterRef::default() };
+    fold.report(StartUpLog, &unnamed, scale(1.0));
+    let other = |fold: &Fold| fold.cluster.numbers_at(PoolIx(1), Millis(fold.at))[0].prefill_load_scale;
+    assert_eq!((fold.scales(NOW), other(&fold)), (vec![Some(1.0)], Some(1.0)), "it may serve both");
+    fold.report(StartUpLog, &router("a"), scale(1.0));
+    assert_eq!((fold.scales(NOW), other(&fold)), (vec![Some(1.0)], None), "its log names workers of one");
 }
 
 #[test]

@@ -2,22 +2,31 @@
 //! frontend that it reaches.
 
 use super::prelude::*;
-use crate::changes::changed_numbers;
 use crate::check::missing;
 use radixscope_model::id::PoolIx;
 use radixscope_model::record::SettingsSource;
-use radixscope_state::cluster::SettingsState;
+use radixscope_state::cluster::{ReportedRouter, SettingsState};
 
 /// A frontend that was not scraped for so long may be gone, and says nothing of the present.
 const FRESH_MS: u64 = 30_000;
 /// Most settings that are shown.
 const SHOWN: usize = 4;
+/// Sources that report what one router of a pool runs with and name both, the most exact first.
+const SOURCES: [SettingsSource; 3] =
+    [SettingsSource::PolicyEndpoint, SettingsSource::Log, SettingsSource::StartUpLog];
 
 pub(in crate::check) const RULE: Rule = Rule {
     // Settings that are changed on one frontend after the other differ for a while.
     hold_ms: 15_000,
     ..Rule::new("router_settings_differ", "Same settings on all routers", evaluate)
 };
+
+/// A number of a router, and where it is known from.
+struct Number {
+    name: &'static str,
+    value: f64,
+    source: SettingsSource,
+}
 
 fn evaluate(view: &View<'_>) -> RuleOutcome {
     let pools: Vec<PoolIx> = view.cluster.pools_in_use();
@@ -28,45 +37,79 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
     RuleOutcome::of_pools(pools.into_iter().map(|pool| evaluate_pool(view, pool)), "No worker is known.")
 }
 
-/// The routers of a pool that report settings now.
-fn present<'v>(view: &View<'v>, pool: PoolIx) -> Vec<&'v SettingsState> {
-    let all = view.cluster.settings_of(pool, SettingsSource::PolicyEndpoint);
+/// The routers of a pool of which settings are reported now, each with its numbers.
+fn present<'v>(view: &View<'v>, pool: PoolIx) -> Vec<(&'v str, Vec<Number>)> {
+    // Numbers that the workers' cards have override what frontends were started with.
+    let cards = view.cluster.settings_of(pool, SettingsSource::ModelCard);
+    let overridden: Vec<&str> = cards
+        .filter(|state| state.left_ms.is_none())
+        .flat_map(|state| state.latest.numbers.named())
+        .filter_map(|(name, value)| value.map(|_| name))
+        .collect();
+    let routers = view.cluster.routers_of(pool).into_iter();
+    let with_numbers = routers.map(|router| (router.reporter, numbers(view, &router, &overridden)));
+    with_numbers.filter(|(_, numbers)| !numbers.is_empty()).collect()
+}
+
+/// Each number of a router from the most exact source that has it.
+fn numbers(view: &View<'_>, router: &ReportedRouter<'_>, overridden: &[&str]) -> Vec<Number> {
     let is_fresh = |frontend: &str| {
         let mut processes = view.cluster.processes().iter();
         processes.any(|process| process.name == frontend && view.now.since(process.last_ms) <= FRESH_MS)
     };
-    // Of another policy no numbers are reported.
-    let is_present = |state: &&SettingsState| {
-        state.left_ms.is_none() && is_fresh(&state.of.reporter) && !state.latest.numbers.is_empty()
+    let is_present = |state: &SettingsState| {
+        state.left_ms.is_none()
+            && state.of.reporter == router.reporter
+            // Of what names no pool it is not certain that it is this router's.
+            && !state.of.component.is_empty()
+            && (state.source != SettingsSource::PolicyEndpoint || is_fresh(&state.of.reporter))
     };
-    all.filter(is_present).collect()
+    let mut numbers: Vec<Number> = Vec::new();
+    for source in SOURCES {
+        let reports = router.reports.iter().filter(|state| state.source == source && is_present(state));
+        for (name, value) in reports.flat_map(|state| state.latest.numbers.named()) {
+            let is_overridden = source != SettingsSource::PolicyEndpoint && overridden.contains(&name);
+            if let Some(value) = value.filter(|_| !is_overridden)
+                && numbers.iter().all(|known| known.name != name)
+            {
+                numbers.push(Number { name, value, source });
+            }
+        }
+    }
+    numbers
 }
 
 fn evaluate_pool(view: &View<'_>, pool: PoolIx) -> RuleOutcome {
     let routers = present(view, pool);
-    let Some((first, others)) = routers.split_first() else {
+    let Some(((first, own), others)) = routers.split_first() else {
         return RuleOutcome::no_data("No frontend reports what the router of this pool runs with.");
     };
-    match others.iter().find(|other| other.latest.numbers != first.latest.numbers) {
-        Some(other) => found(view, pool, [first, other]).into(),
-        None => RuleOutcome::Ok,
+    for (other, theirs) in others {
+        let unequal: Vec<[(&str, &Number); 2]> = own
+            .iter()
+            .filter_map(|of| {
+                let same = theirs.iter().find(|other| other.name == of.name)?;
+                (same.value != of.value).then_some([(*first, of), (*other, same)])
+            })
+            .collect();
+        if !unequal.is_empty() {
+            return found(view, pool, &unequal).into();
+        }
     }
+    RuleOutcome::Ok
 }
 
-fn found(view: &View<'_>, pool: PoolIx, routers: [&SettingsState; 2]) -> Finding {
+fn found(view: &View<'_>, pool: PoolIx, unequal: &[[(&str, &Number); 2]]) -> Finding {
     let name = view.cluster.pool(pool).map_or_else(String::new, |pool| pool.name());
-    let [a, b] = routers;
     let mut found = Finding::new(
         Severity::Warning,
         format!("Routers of {name} run with different settings"),
         "Which worker a request gets depends on the frontend that it reaches. Settings changed while a router runs apply to \
          that router alone.",
     );
-    for change in changed_numbers(&a.latest.numbers, &b.latest.numbers).into_iter().take(SHOWN) {
-        for (router, value) in [(a, change.before), (b, change.after)] {
-            let label = format!("{} of {}, /router_policy", change.name, router.of.reporter);
-            found = found.evidence(label, value.map_or("unknown".to_owned(), |value| value.to_string()), "");
-        }
+    for (router, number) in unequal.iter().take(SHOWN).flatten() {
+        let label = format!("{} of {router}, {}", number.name, number.source.label());
+        found = found.evidence(label, number.value.to_string(), "");
     }
     let workers: Vec<WorkerIx> = view.present_in(pool).collect();
     found.workers(workers).panel(PanelRef::Decisions).fixes("router_settings_differ")
@@ -79,11 +122,21 @@ mod tests {
     use radixscope_model::record::{ProcessRole, Record, ReportedSettings, RouterNumbers, RouterRef};
 
     fn reported(stage: &mut Stage, frontend: &'static str, scale: Option<f64>) {
+        by(stage, SettingsSource::PolicyEndpoint, (frontend, "backend"), scale);
+    }
+
+    fn by(
+        stage: &mut Stage,
+        source: SettingsSource,
+        (reporter, component): (&str, &str),
+        scale: Option<f64>,
+    ) {
+        let is_read = source == SettingsSource::PolicyEndpoint;
         let of = RouterRef {
-            reporter: frontend.to_owned(),
-            router: format!("id of {frontend}"),
-            namespace: "dynamo".to_owned(),
-            component: "backend".to_owned(),
+            reporter: reporter.to_owned(),
+            router: if is_read { format!("id of {reporter}") } else { String::new() },
+            namespace: if component.is_empty() { String::new() } else { "dynamo".to_owned() },
+            component: component.to_owned(),
             ..RouterRef::default()
         };
         let numbers = scale.map(|scale| RouterNumbers {
@@ -92,9 +145,9 @@ mod tests {
             ..RouterNumbers::default()
         });
         stage.record(Record::Settings(Box::new(ReportedSettings {
-            source: SettingsSource::PolicyEndpoint,
+            source,
             of,
-            revision: Some(0),
+            revision: is_read.then_some(0),
             numbers,
             after_ms: None,
             by_ms: Millis(0),
@@ -140,5 +193,61 @@ mod tests {
         assert!(stage.found(&RULE).is_some());
         reported(&mut stage, "b", None);
         assert!(stage.is_ok(&RULE));
+    }
+
+    #[test]
+    fn whatever_reports_one_router_of_a_pool_is_compared() {
+        use SettingsSource::{Log, ModelCard, PolicyEndpoint, PolicyFile, StartUpLog};
+        type Reports = &'static [(SettingsSource, &'static str, &'static str, f64)];
+        let table: [(Reports, Option<[&str; 2]>); 11] = [
+            (&[(StartUpLog, "a", "backend", 1.0)], None),
+            (&[(StartUpLog, "a", "backend", 1.0), (StartUpLog, "b", "backend", 1.0)], None),
+            (
+                &[(StartUpLog, "a", "backend", 1.0), (StartUpLog, "b", "backend", 2.0)],
+                Some(["of a, start-up log 1", "of b, start-up log 2"]),
+            ),
+            (&[(Log, "a", "backend", 1.0), (Log, "b", "backend", 2.0)], Some(["of a, log 1", "of b, log 2"])),
+            (
+                &[(Log, "a", "backend", 1.0), (StartUpLog, "b", "backend", 2.0)],
+                Some(["of a, log 1", "of b, start-up log 2"]),
+            ),
+            // Both frontends are scraped under the names of their logs.
+            (
+                &[(StartUpLog, "b", "backend", 2.0), (PolicyEndpoint, "a", "backend", 1.0)],
+                Some(["of a, /router_policy 1", "of b, start-up log 2"]),
+            ),
+            // What was changed since the start is no difference.
+            (&[(PolicyEndpoint, "a", "backend", 1.0), (StartUpLog, "a", "backend", 2.0)], None),
+            // A log that is not scraped under its name may be that of the frontend that is.
+            (&[(PolicyEndpoint, "a", "backend", 1.0), (StartUpLog, "log", "backend", 2.0)], None),
+            // Of another pool, and of none.
+            (&[(StartUpLog, "a", "backend", 1.0), (StartUpLog, "b", "other", 2.0)], None),
+            (&[(StartUpLog, "a", "backend", 1.0), (StartUpLog, "b", "", 2.0)], None),
+            // The workers' cards override both.
+            (
+                &[
+                    (StartUpLog, "a", "backend", 1.0),
+                    (StartUpLog, "b", "backend", 2.0),
+                    (ModelCard, "card", "backend", 3.0),
+                    (PolicyFile, "file", "backend", 4.0),
+                ],
+                None,
+            ),
+        ];
+        for (reports, expected) in table {
+            let mut stage = Stage::new(1);
+            scrape(&mut stage, &["a", "b"]);
+            for &(source, reporter, component, scale) in reports {
+                by(&mut stage, source, (reporter, component), Some(scale));
+            }
+            let Some(expected) = expected else {
+                assert!(stage.found(&RULE).is_none(), "{reports:?}");
+                continue;
+            };
+            let found = stage.found(&RULE).unwrap_or_else(|| panic!("{reports:?}"));
+            let evidence: Vec<_> =
+                found.evidence.iter().map(|of| format!("{} {}", of.label, of.value)).collect();
+            assert_eq!(evidence, expected.map(|text| format!("prefill_load_scale {text}")), "{reports:?}");
+        }
     }
 }
