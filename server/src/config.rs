@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValue, PossibleValuesParser, Resettable, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use radixscope_export::TraceUrl;
 use radixscope_sim::{Fault, Topology};
 use url::Url;
 
@@ -545,6 +546,10 @@ pub struct Http {
     /// radixscope.example.org or *.example.org; can be repeated
     #[arg(long, env = "RADIXSCOPE_ALLOW_HOST", value_name = "HOST", value_delimiter = ',')]
     pub allow_host: Vec<AllowedHost>,
+    /// Template of a link from each decision to its trace or to a search in logs: an http or https address with {request_id}, {trace_id}, {session}
+    /// or {time_ms} behind the host, such as https://grafana.example.org/trace/{trace_id}; every reader sees it [default: none]
+    #[arg(long, env = "RADIXSCOPE_TRACE_URL", value_name = "TEMPLATE")]
+    pub trace_url: Option<TraceUrl>,
     /// Maximum viewers at a time; more get 503
     #[arg(long, env = "RADIXSCOPE_MAX_VIEWERS", value_name = "VIEWERS", default_value_t = 500)]
     pub max_viewers: usize,

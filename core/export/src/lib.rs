@@ -12,9 +12,11 @@ mod memory;
 pub mod panel;
 mod reuse;
 pub mod rows;
+mod trace_url;
 pub mod tree;
 
 pub use checks::{FindingFilter, Findings, Incident, Summary, pending_text};
 pub use memory::Memories;
 pub use reuse::ReuseReport;
+pub use trace_url::{InvalidTraceUrl, TraceUrl};
 pub use rows::{Decisions, DecisionsOf, Totals, decision_row};

@@ -37,6 +37,7 @@ mod finding;
 mod knowledge;
 mod pool;
 mod reuse;
+mod scored;
 mod scrape;
 mod settings;
 mod workers;
@@ -53,6 +54,7 @@ pub use finding::{CheckStatus, Evidence, Finding, Fix, PanelRef, Pending, Phase,
 pub use knowledge::{Divergence, KnowledgeWhy, QueryState, TreeKnowledge};
 pub use pool::{Role, RoleEvidence, RoutingMode, Tier};
 pub use reuse::{DisplacedBy, GoneBlock, GoneReason, Reuse};
+pub use scored::{Arithmetic, MAX_SCORERS, ScoredCandidate, Scores};
 pub use scrape::{
     Counter, Gauge, Histogram, HistogramKind, MAX_CLASS_BYTES, ModelFigures, PolicyClassFigures,
     PolicyClasses, ProcessRole, QueueFigures, RankFigures, RoutingState, Scrape, WorkerFigures,
@@ -64,6 +66,12 @@ pub const RECORD_VERSION: u8 = 14;
 
 /// Longest name of a session, in bytes. Clients choose it: a UUID is 36.
 pub const MAX_SESSION_BYTES: usize = 256;
+
+/// Longest id of a trace, in bytes: W3C's has 32.
+pub const MAX_TRACE_ID_BYTES: usize = 64;
+
+/// Longest name of an endpoint, in bytes: a namespace of 63, a pod of 253 and a rank.
+pub const MAX_ENDPOINT_BYTES: usize = 384;
 
 /// One KV block as a worker stored it: the engine's identity of it and the router's hash of its tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -437,6 +445,14 @@ pub enum Record<'a> {
     /// What is known of a publisher of an engine that is listened to directly, whenever it changed; replaces what was recorded of the
     /// same name. The number of its latest batch alone is recorded every few seconds.
     EngineFeed(Box<EngineFeed>),
+    /// How another router than Dynamo's names a worker.
+    Endpoint {
+        /// Who.
+        worker: WorkerIx,
+        /// Namespace and name of its pod, or its address; at most [`MAX_ENDPOINT_BYTES`].
+        #[serde(borrow)]
+        name: Cow<'a, str>,
+    },
 }
 
 // Most records are KV events, and each is built, encoded and folded by value or reference: a record fits into a line of the cache,
@@ -531,12 +547,18 @@ pub struct Decision {
     pub mode: Option<RoutingMode>,
     /// The session that the request is of, as its client named it; at most [`MAX_SESSION_BYTES`].
     pub session: Option<String>,
+    /// The id of its trace, as its router's log has it; at most [`MAX_TRACE_ID_BYTES`].
+    pub trace_id: Option<String>,
     /// What decided. `None`: the reports do not show it.
     pub decided_by: Option<DecidedBy>,
     /// Whether the router skipped the prefill pool (conditional disaggregation, ≥ 1.5), so that the decode worker computes the prompt.
     /// Of the choice of a prefill worker that the router looked at before it skipped it as well. `None`: not reported, or prefill and
     /// decode are not apart.
     pub prefill_bypassed: Option<bool>,
+    /// The router whose arithmetic it shows. What is in blocks is of Dynamo's alone.
+    pub arithmetic: Arithmetic,
+    /// What another router than Dynamo's gave each worker.
+    pub scores: Option<Box<Scores>>,
 }
 
 impl Decision {
@@ -569,8 +591,11 @@ impl Decision {
             other_part: None,
             mode: None,
             session: None,
+            trace_id: None,
             decided_by: None,
             prefill_bypassed: None,
+            arithmetic: Arithmetic::Dynamo,
+            scores: None,
         }
     }
 
@@ -745,11 +770,14 @@ pub enum DecidedBy {
     Policy,
     /// A mode that weighs no costs: round robin, random, direct and the like. [`Decision::mode`] names it.
     Mode,
+    /// Another router than Dynamo's, by its own scores. [`Decision::arithmetic`] names it.
+    Scores,
 }
 
 impl DecidedBy {
     /// Every one.
-    pub const ALL: [Self; 5] = [Self::Cost, Self::SessionAffinity, Self::Pinned, Self::Policy, Self::Mode];
+    pub const ALL: [Self; 6] =
+        [Self::Cost, Self::SessionAffinity, Self::Pinned, Self::Policy, Self::Mode, Self::Scores];
 
     /// By its name in the API.
     pub fn named(name: &str) -> Option<Self> {
@@ -764,6 +792,7 @@ impl DecidedBy {
             Self::Pinned => "bound to the worker",
             Self::Policy => "worker-selection policy",
             Self::Mode => "routing mode",
+            Self::Scores => "scores of another router",
         }
     }
 }
@@ -1155,6 +1184,7 @@ str_names! {
     /// Name in the API and in addresses.
     DecidedBy {
         Cost => "cost", SessionAffinity => "session_affinity", Pinned => "pinned", Policy => "policy", Mode => "mode",
+        Scores => "scores",
     }
 }
 str_names! {

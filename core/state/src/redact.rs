@@ -86,6 +86,7 @@ pub(crate) fn decision(decision: &mut Decision, names: &mut dyn Pseudonyms) {
     decision.router = decision.router.map(|router| names.number(router));
     decision.request_id = decision.request_id.as_deref().map(|id| name("request", id, names));
     decision.session = decision.session.as_deref().map(|session| name("session", session, names));
+    decision.trace_id = decision.trace_id.as_deref().map(|trace| name("trace", trace, names));
     decision.adapter = decision.adapter.as_deref().map(|adapter| name("adapter", adapter, names));
 }
 
@@ -118,6 +119,7 @@ pub fn entry<'a>(entry: &Entry<'a>, names: &mut dyn Pseudonyms) -> Entry<'a> {
         Record::Settings(reported) => router_ref(reported.source, &mut reported.of, names),
         Record::PolicyClasses(of) => policy_classes(of, names),
         Record::EngineFeed(feed) => engine(feed, names),
+        Record::Endpoint { name: of, .. } => *of = name("endpoint", of, names).into(),
         _ => {}
     }
     redacted

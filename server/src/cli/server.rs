@@ -256,6 +256,7 @@ impl Door {
             allow_host: http.allow_host,
             access,
             notice,
+            trace_url: http.trace_url,
             max_viewers: http.max_viewers,
         };
         let serving = tokio::spawn(http::serve(listener, tls, hub, options, stopped.clone()));

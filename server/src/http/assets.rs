@@ -134,6 +134,7 @@ fn index(page: Option<&Asset>, options: &ServeOptions, headers: &HeaderMap) -> R
     let forwarded = headers.get("x-forwarded-prefix").and_then(|value| value.to_str().ok());
     let page = page::with_base(&page, &page::prefix(&options.base_path, forwarded));
     let page = options.notice.map_or_else(|| page.clone(), |notice| page::with_notice(&page, notice));
+    let page = options.trace_url.as_ref().map_or_else(|| page.clone(), |of| page::with_trace_url(&page, of));
     let policy = page::policy(&page, &options.frame_ancestors);
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),

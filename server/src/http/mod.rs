@@ -31,6 +31,8 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tower::util::MapRequest;
 
+use radixscope_export::TraceUrl;
+
 use crate::config::{AllowedHost, AllowedOrigin, BasePath, FrameAncestors};
 use crate::hub::Hub;
 use crate::shutdown::Shutdown;
@@ -59,6 +61,8 @@ pub struct ServeOptions {
     pub access: AccessRules,
     /// A notice for every reader, shown on the page.
     pub notice: Option<&'static str>,
+    /// Template of the links from decisions to their traces.
+    pub trace_url: Option<TraceUrl>,
     /// Maximum viewers.
     pub max_viewers: usize,
     /// Maximum connections.
@@ -93,6 +97,12 @@ struct App {
     failed_logins: Arc<access::FailedLogins>,
     /// Downloads of recordings.
     readers: Arc<api::Readers>,
+}
+
+impl FromRef<App> for Arc<ServeOptions> {
+    fn from_ref(app: &App) -> Self {
+        Arc::clone(&app.options)
+    }
 }
 
 impl FromRef<App> for Hub {

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
 use crate::config::{BasePath, FrameAncestors};
+use radixscope_export::TraceUrl;
 
 /// The page of a binary that was built without the app.
 pub(super) const NOT_BUILT: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -49,6 +50,12 @@ pub(super) fn with_base(page: &str, prefix: &BasePath) -> String {
 /// The page with a notice, which it shows at the top. `notice` is trusted text.
 pub(super) fn with_notice(page: &str, notice: &str) -> String {
     page.replacen("</head>", &format!("<meta name=\"radixscope-notice\" content=\"{notice}\"></head>"), 1)
+}
+
+/// The page with the template of links to traces. It contains nothing that ends an attribute but `&`.
+pub(super) fn with_trace_url(page: &str, template: &TraceUrl) -> String {
+    let template = template.to_string().replace('&', "&amp;");
+    page.replacen("</head>", &format!("<meta name=\"radixscope-trace-url\" content=\"{template}\"></head>"), 1)
 }
 
 /// The Content-Security-Policy of `page`: own scripts, its inline scripts by hash, WebAssembly.
@@ -111,6 +118,14 @@ mod tests {
         assert_eq!(prefix(&none, Some("/\"><script>")).as_str(), "");
         assert_eq!(prefix(&none, Some("//evil.example")).as_str(), "");
         assert_eq!(prefix(&base("/own"), Some("/other")).as_str(), "/own");
+    }
+
+    #[test]
+    fn a_template_of_links_stands_in_the_head_as_it_is() {
+        let template = "https://t.example.org/q?id={request_id}&at={time_ms}".parse().unwrap();
+        let page = with_trace_url(PAGE, &template);
+        let meta = "<meta name=\"radixscope-trace-url\" content=\"https://t.example.org/q?id={request_id}&amp;at={time_ms}\"></head></html>";
+        assert!(page.ends_with(meta), "{page}");
     }
 
     #[test]

@@ -50,6 +50,7 @@ impl Server {
             listen: "127.0.0.1:8321".parse().unwrap(),
             access: AccessRules::default(),
             notice: None,
+            trace_url: None,
             max_viewers: 1,
             max_connections: 2,
         };

@@ -56,6 +56,7 @@ mod logs;
 mod nats_faults;
 mod nats_loss;
 mod operators;
+mod other_routers;
 mod recording_disk;
 mod recording_input;
 mod recording_redacted;

@@ -12,9 +12,11 @@ use radixscope_router::explain::Short;
 
 use super::instead::{Instead, RoundRobinInstead};
 use super::row::{clock_of, known_from, milliseconds, time};
+use super::scores::ScoresTable;
 use super::state::Ledger;
 use super::strip::Strip;
 use super::table::GRID_ID;
+use super::trace_link::TraceLink;
 use super::waterfall::Waterfall;
 use crate::format;
 use crate::store::ViewContext;
@@ -81,12 +83,16 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
     let decision = &decided.decision;
     let (worker, id) = (decision.worker, decision.id);
     let request = decision.request_id.as_ref().map(ToString::to_string);
+    let endpoint = store.peek(|shown| shown.endpoint_of(worker).map(str::to_owned));
     let lost = decided.why_affinity_was_lost(label);
     let not_reused = not_reused_of(ledger, &decided);
     let instead = Instead::of(store, &decided);
     let is_chosen_only = decision.completeness == Completeness::ChosenOnly || decision.candidates.is_empty();
     let knows_prompt = decision.isl_blocks.is_some_and(|isl| isl > 0);
-    let costs = if is_chosen_only {
+    let is_of_other_router = decided.is_of_other_router();
+    let costs = if is_of_other_router {
+        view! { <ScoresTable store decided=decided.clone()/> }
+    } else if is_chosen_only {
         let forgotten = decided.candidates_forgotten();
         view! {
             <div data-testid="chosen-only">
@@ -138,7 +144,7 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
             <p class="why" data-testid="why">{decided.why(label)}</p>
             {lost.map(|lost| view! { <p class="why lost" data-testid="lost-affinity">{lost}</p> })}
             {not_reused.map(|text| view! { <p class="why" data-testid="not-reused">{text}</p> })}
-            <RoundRobinInstead store decided=decided.clone() instead=instead.clone()/>
+            {(!is_of_other_router).then(|| view! { <RoundRobinInstead store decided=decided.clone() instead=instead.clone()/> })}
             <OtherPart ledger decided=decided.clone()/>
             {is_dropped.then(|| view! { <p class="caption" data-testid="details-dropped">"The server no longer retains it; shown as last received."</p> })}
             <dl>
@@ -147,10 +153,13 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
                 {decision.adapter.clone().map(|name| view! { <div><dt>"Adapter"</dt><dd data-testid="details-adapter">{name}</dd></div> })}
                 {request.clone().map(|id| view! { <div><dt>"Request"</dt><dd class="mono" data-testid="details-request">{id}</dd></div> })}
                 {decision.session.clone().map(|session| view! { <SessionLink ledger session/> })}
+                <TraceLink decided=decided.clone()/>
+                {endpoint.map(|name| view! { <div><dt>"Endpoint"</dt><dd class="mono" data-testid="details-endpoint">{name}</dd></div> })}
+                <div><dt>"Router"</dt><dd data-testid="details-router">{decision.arithmetic.label()}</dd></div>
                 <div><dt>"Decided by"</dt><dd data-testid="details-by">{ByFilter(decision.decided_by).to_text()}</dd></div>
                 <div><dt>"Known"</dt><dd>{known_from(&decided)}</dd></div>
             </dl>
-            <h4>"Cost, lower wins"</h4>
+            <h4>{if is_of_other_router { "Score, higher wins" } else { "Cost, lower wins" }}</h4>
             {costs}
             <h4>"Cached blocks of the prompt"</h4>
             {held}
@@ -324,9 +333,11 @@ fn Ticket(ledger: Ledger, decided: DecisionEntry, instead: Instead) -> impl Into
     if let Some(why) = not_reused_of(ledger, &decided) {
         text.push_str(&format!("- {why}\n"));
     }
-    text.push_str(&format!("- {}\n", instead.sentence));
-    if let Some(how) = instead.derivation {
-        text.push_str(&format!("- {how}\n"));
+    if !decided.is_of_other_router() {
+        text.push_str(&format!("- {}\n", instead.sentence));
+        if let Some(how) = instead.derivation {
+            text.push_str(&format!("- {how}\n"));
+        }
     }
     let copied = text.clone();
     let copy = move |_| match copy(&copied) {

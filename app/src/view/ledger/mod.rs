@@ -14,10 +14,12 @@ mod filters;
 mod instead;
 mod row;
 mod save;
+mod scores;
 mod search;
 mod state;
 mod strip;
 mod table;
+mod trace_link;
 mod waterfall;
 
 use leptos::prelude::*;

@@ -65,6 +65,7 @@ impl DecisionLine {
             Some(DecidedBy::Pinned) => "bound",
             Some(DecidedBy::Policy) => "policy",
             Some(DecidedBy::Mode) => "mode",
+            Some(DecidedBy::Scores) => "scores",
             Some(DecidedBy::Cost) | None => "",
         };
         let mut flags = String::new();

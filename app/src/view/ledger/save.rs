@@ -5,6 +5,7 @@ use radixscope_export::rows::{Decisions, DecisionsOf, decisions_csv};
 use radixscope_state::cluster::DecisionEntry;
 
 use super::state::{Ledger, Listed};
+use super::trace_link::trace_url;
 use crate::format;
 use crate::view::file::offer;
 
@@ -22,7 +23,8 @@ pub(super) fn json(ledger: Ledger) {
         let dto = with_lines(ledger, shown, |lines| {
             let workers = worker.as_ref().map(std::slice::from_ref);
             let pools = cluster.only.as_ref().map(std::slice::from_ref);
-            Decisions::of(cluster, lines, DecisionsOf { workers, pools })
+            let template = trace_url();
+            Decisions::of(cluster, lines, DecisionsOf { workers, pools, trace_url: template.as_ref() })
         });
         serde_json::to_string(&dto).unwrap_or_default()
     });

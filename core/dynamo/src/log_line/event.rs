@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::endpoint_picker::PickerLine;
 use super::printed::Printed;
 use radixscope_model::id::{Worker, WorkerId};
 #[cfg(doc)]
@@ -51,6 +52,8 @@ pub enum LogEvent<'a> {
     WorkerRemoved(Worker),
     /// The router forgets all ranks of a worker, because its instance left the discovery (0.9).
     InstanceRemoved(WorkerId),
+    /// A step of a choice of an endpoint picker.
+    Picker(PickerLine<'a>),
     /// The process stops: what its router removes from now on has not left.
     Stopping,
     /// Something of the path of KV events, of both kinds of process.
@@ -87,6 +90,7 @@ impl LogEvent<'_> {
             LogEvent::PrefillBypassed(bypassed) => Some(bypassed.worker),
             LogEvent::RoutedDirectly(routed) => Some(Worker { id: routed.worker, dp_rank: 0 }),
             LogEvent::Tie(_)
+            | LogEvent::Picker(_)
             | LogEvent::Stopping
             | LogEvent::StartedWith(_)
             | LogEvent::Unreachable(_)
@@ -95,6 +99,36 @@ impl LogEvent<'_> {
             | LogEvent::RequestReceived(_)
             | LogEvent::RequestDone(_)
             | LogEvent::InstanceRemoved(_) => None,
+        }
+    }
+
+    /// The ids of the request that the line is about: the router's and that of the HTTP span, as far as it has them.
+    pub fn request_ids(&self) -> (Option<&str>, Option<&str>) {
+        match self {
+            LogEvent::Formula(Formula { ids, .. })
+            | LogEvent::Tie(Tie { ids })
+            | LogEvent::Selected(Selected { ids, .. })
+            | LogEvent::SelectedWithoutKv(SelectedWithoutKv { ids, .. })
+            | LogEvent::SessionLookup(SessionLookup { ids, .. })
+            | LogEvent::Dispatched(Dispatched { ids, .. })
+            | LogEvent::RoutingBest(RoutingBest { ids, .. })
+            | LogEvent::Unreachable(Unreachable { ids, .. })
+            | LogEvent::PrefillBypassed(PrefillBypassed { ids, .. })
+            | LogEvent::RoutedDirectly(RoutedDirectly { ids, .. }) => (ids.router.as_deref(), ids.http.as_deref()),
+            LogEvent::RoutingInput(RoutingInput { request_id, http_id, .. })
+            | LogEvent::RouteDone(RouteDone { request_id, http_id, .. })
+            | LogEvent::RequestReceived(RequestReceived { request_id, http_id, .. })
+            | LogEvent::RequestDone(RequestDone { request_id, http_id, .. }) => {
+                (Some(&**request_id), http_id.as_deref())
+            }
+            LogEvent::OverlapRefreshed(OverlapRefreshed { request_id, .. }) => (Some(&**request_id), None),
+            LogEvent::Picker(line) => (line.request_id.as_deref(), None),
+            LogEvent::StartedWith(_)
+            | LogEvent::WorkerAdded(_)
+            | LogEvent::WorkerRemoved(_)
+            | LogEvent::InstanceRemoved(_)
+            | LogEvent::Stopping
+            | LogEvent::Signal { .. } => (None, None),
         }
     }
 
@@ -113,6 +147,7 @@ impl LogEvent<'_> {
         let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         match self {
             LogEvent::Stopping => LogEvent::Stopping,
+            LogEvent::Picker(line) => LogEvent::Picker(line.into_owned()),
             LogEvent::StartedWith(started) => LogEvent::StartedWith(started),
             LogEvent::WorkerAdded(worker) => LogEvent::WorkerAdded(worker),
             LogEvent::WorkerRemoved(worker) => LogEvent::WorkerRemoved(worker),

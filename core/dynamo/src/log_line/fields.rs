@@ -48,7 +48,7 @@ keys! {
     TtftMs = "ttft_ms", AvgItlMs = "avg_itl_ms", ElapsedMs = "elapsed_ms",
     PrefillWorkerId = "prefill_worker_id", DecodeWorkerId = "decode_worker_id",
     CandidateCount = "candidate_count", Occupancy = "occupancy", UseKvEvents = "use_kv_events", TtlSecs = "ttl_secs",
-    SessionId = "session_id", WaitMs = "wait_ms", KvTuning = "kv_tuning",
+    SessionId = "session_id", TraceId = "trace_id", WaitMs = "wait_ms", KvTuning = "kv_tuning",
 }
 
 /// The fields of one line.

@@ -16,6 +16,7 @@
 //! terms. A line longer than 256 KiB is cut, counted as too large, and passed over to its end.
 
 mod clock;
+mod endpoint_picker;
 mod event;
 mod fields;
 mod printed;
@@ -30,6 +31,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
+pub use endpoint_picker::{Endpoint, EndpointName, MAX_ENDPOINTS, PickerLine, PickerStep, ScoredEndpoint};
 pub use event::{
     Dispatched, Ending, Formula, LogEvent, OverlapRefreshed, PrefillBypassed, RequestDone, RequestIds,
     RequestReceived, RouteDone, RoutedDirectly, RoutingBest, RoutingInput, Selected, SelectedWithoutKv,
@@ -41,7 +43,7 @@ use super::error::{DecodeError, Reason};
 use super::wire::Fault;
 use fields::{FieldKey, Fields};
 use radixscope_model::id::Millis;
-use radixscope_model::record::Topic;
+use radixscope_model::record::{MAX_TRACE_ID_BYTES, Topic};
 use read::{LogMessage, event};
 
 /// A line about routing.
@@ -52,6 +54,8 @@ pub struct LogRecord<'a> {
     pub at_us: Option<i64>,
     /// How important it was to who wrote it.
     pub level: Level,
+    /// The id of the trace that it was written in; only JSON has it.
+    pub trace_id: Option<Cow<'a, str>>,
     /// Its contents.
     pub event: LogEvent<'a>,
 }
@@ -86,7 +90,12 @@ impl Level {
 
 /// One of these is in every line about routing; none has a character that JSON escapes or that
 /// could be coloured.
-const PHRASES: [&str; 29] = [
+const PHRASES: [&str; 34] = [
+    endpoint_picker::PHRASES[0],
+    endpoint_picker::PHRASES[1],
+    endpoint_picker::PHRASES[2],
+    endpoint_picker::PHRASES[3],
+    endpoint_picker::PHRASES[4],
     "ormula for worker_id=",
     "Multiple workers tied with same logit",
     "Selected worker",
@@ -149,6 +158,9 @@ fn described(fault: Fault) -> DecodeError {
 }
 
 fn text_or_json(line: &str) -> Result<Option<LogRecord<'_>>, DecodeError> {
+    if let Some(record) = endpoint_picker::decode(line)? {
+        return Ok(Some(record));
+    }
     match text::object(line) {
         Some(object) => in_json(Fields::of_json(object)?).map_err(described),
         None => in_text(line).map_err(described),
@@ -158,7 +170,7 @@ fn text_or_json(line: &str) -> Result<Option<LogRecord<'_>>, DecodeError> {
 fn in_text(line: &str) -> Result<Option<LogRecord<'_>>, Fault> {
     let Some(text::TextLine { at_us, level, scope, message }) = text::head(line) else { return Ok(None) };
     let event = event(LogMessage { scope, text: message, fields: None })?;
-    Ok(event.map(|event| LogRecord { at_us, level, event }))
+    Ok(event.map(|event| LogRecord { at_us, level, trace_id: None, event }))
 }
 
 fn in_json(mut fields: Fields<'_>) -> Result<Option<LogRecord<'_>>, Fault> {
@@ -166,6 +178,7 @@ fn in_json(mut fields: Fields<'_>) -> Result<Option<LogRecord<'_>>, Fault> {
     let at_us = fields.get(FieldKey::Time).and_then(clock::unix_us);
     let level = fields.get(FieldKey::Level).and_then(Level::of);
     let scope = fields.take(FieldKey::Target).unwrap_or_default();
+    let trace_id = fields.take(FieldKey::TraceId).and_then(bounded_trace_id);
     let event = match (&message, &scope) {
         (Cow::Borrowed(text), Cow::Borrowed(scope)) => {
             event(LogMessage { scope, text, fields: Some(fields) })?
@@ -175,7 +188,12 @@ fn in_json(mut fields: Fields<'_>) -> Result<Option<LogRecord<'_>>, Fault> {
     };
     let Some(event) = event else { return Ok(None) };
     let level = level.ok_or(Fault::missing("level", 0))?;
-    Ok(Some(LogRecord { at_us, level, event }))
+    Ok(Some(LogRecord { at_us, level, trace_id, event }))
+}
+
+/// An id of a trace, if it is one.
+fn bounded_trace_id(id: Cow<'_, str>) -> Option<Cow<'_, str>> {
+    (!id.is_empty() && id.len() <= MAX_TRACE_ID_BYTES).then_some(id)
 }
 
 impl LogRecord<'_> {
@@ -186,6 +204,11 @@ impl LogRecord<'_> {
 
     /// The same without the line it was read from.
     pub fn into_owned(self) -> LogRecord<'static> {
-        LogRecord { at_us: self.at_us, level: self.level, event: self.event.into_owned() }
+        LogRecord {
+            at_us: self.at_us,
+            level: self.level,
+            trace_id: self.trace_id.map(|id| Cow::Owned(id.into_owned())),
+            event: self.event.into_owned(),
+        }
     }
 }

@@ -67,7 +67,7 @@ fn read(line: &str) -> LogRecord<'_> {
 fn lines_of_every_version_say() {
     let mut all = String::new();
     for line in LINES {
-        let LogRecord { at_us, level, event } = read(line);
+        let LogRecord { at_us, level, event, .. } = read(line);
         assert_eq!(at_us, Some(1_795_198_014_428_894));
         all.push_str(&format!("{level:?} {event:?}\n"));
     }

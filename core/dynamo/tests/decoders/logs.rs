@@ -45,6 +45,7 @@ fn kind(event: &LogEvent<'_>) -> &'static str {
         LogEvent::OverlapRefreshed(_) => "overlap refreshed",
         LogEvent::RequestReceived(_) => "received",
         LogEvent::RequestDone(_) => "request done",
+        LogEvent::Picker(_) => "picker",
         LogEvent::StartedWith(_) => "started with",
         LogEvent::WorkerAdded(_) => "added",
         LogEvent::WorkerRemoved(_) => "removed",

@@ -5,11 +5,12 @@ use serde::Serialize;
 use radixscope_model::formula::Formula;
 use radixscope_model::id::{BlockHash, DecisionId, Millis, PoolIx, Seq, Worker, WorkerIx, optional_decimal};
 use radixscope_model::record::{
-    Candidate, Completeness, DecidedBy, DecisionSource, NotReconstructed, PathEnd, Progress, Role,
-    RoutingMode,
+    Arithmetic, Candidate, Completeness, DecidedBy, DecisionSource, NotReconstructed, PathEnd, Progress,
+    Role, RoutingMode, ScoredCandidate, Scores,
 };
 use radixscope_state::cluster::{Cluster, DecisionEntry, DecisionTotals, Hint, PoolState};
 
+use crate::TraceUrl;
 use crate::reuse::ReuseRow;
 
 use super::{overlap_score_weight, prefill_load_scale};
@@ -32,6 +33,8 @@ pub struct DecisionsOf<'a> {
     pub workers: Option<&'a [WorkerIx]>,
     /// Chosen from; asked only where no worker is named.
     pub pools: Option<&'a [PoolIx]>,
+    /// Template of the links to their traces.
+    pub trace_url: Option<&'a TraceUrl>,
 }
 
 impl Decisions {
@@ -55,7 +58,9 @@ impl Decisions {
         };
         Self {
             seq: cluster.seq(),
-            decisions: decisions.filter_map(|decided| DecisionRow::of(cluster, decided)).collect(),
+            decisions: decisions
+                .filter_map(|decided| DecisionRow::of(cluster, decided, of.trace_url))
+                .collect(),
             totals: totals.into(),
             hint: cluster.decisions_hint(),
         }
@@ -64,7 +69,7 @@ impl Decisions {
 
 /// One decision as `GET /api/v1/decisions` gives it; `None` if the state does not know its worker.
 pub fn decision_row(cluster: &Cluster, decided: &DecisionEntry) -> Option<impl Serialize> {
-    DecisionRow::of(cluster, decided)
+    DecisionRow::of(cluster, decided, None)
 }
 
 /// A routing decision: the merged report of all sources, with worker ids in place of indices.
@@ -98,9 +103,19 @@ struct DecisionRow {
     routing_mode: Option<RoutingMode>,
     /// The session that the request is of, as its client named it; `null`: none, or not reported.
     session: Option<String>,
+    /// The id of its trace, as its router's log has it; `null`: not reported.
+    trace_id: Option<String>,
+    /// Link to its trace, by the template that the server was started with (`--trace-url`); `null`: there is none, or a value of it is not
+    /// reported.
+    trace_url: Option<String>,
     /// What decided: `cost`, `session_affinity`, `pinned` (bound to the worker by its session, its client or a gateway), `policy`
-    /// (another worker-selection policy than the cost formula), `mode` (see `routing_mode`). `null`: not reported.
+    /// (another worker-selection policy than the cost formula), `mode` (see `routing_mode`), `scores` (of another router, see `scores`). `null`: not reported.
     decided_by: Option<DecidedBy>,
+    /// The router whose arithmetic it shows: `dynamo`, `endpoint_picker` (an EPP, as llm-d's) or `sglang_gateway`. All that is in blocks,
+    /// and costs, are of Dynamo's alone.
+    arithmetic: Arithmetic,
+    /// What another router than Dynamo's gave each worker; `null` of Dynamo's.
+    scores: Option<ScoresRow>,
     /// Whether the worker was given the request; `false`: a query that runs nothing, `null`: not reported.
     dispatched: Option<bool>,
     isl_tokens: Option<u64>,
@@ -153,6 +168,64 @@ struct DecisionRow {
     /// How much of the prompt was cached where when the router decided, and why the rest had to be computed; `null`: no source reports
     /// the blocks of the prompt, or what workers held then is not known.
     reuse: Option<ReuseRow>,
+}
+
+/// Scores of another router than Dynamo's.
+#[derive(Serialize, Debug)]
+struct ScoresRow {
+    /// The scheduling profile that ran; `null`: not reported.
+    profile: Option<String>,
+    /// What chose among the scored; `null`: not reported.
+    picker: Option<String>,
+    /// Names of the scorers, in the order in which they ran.
+    scorers: Vec<String>,
+    /// By falling score; empty where only the chosen worker is known, or they are no longer retained.
+    candidates: Vec<ScoredRow>,
+    /// Workers that were scored and are not among them, because there was no room.
+    omitted: u32,
+}
+
+#[derive(Serialize, Debug)]
+struct ScoredRow {
+    #[serde(flatten)]
+    worker: Worker,
+    /// How the router names it.
+    endpoint: Option<String>,
+    /// The weighted sum, the highest of which wins.
+    score: Option<f64>,
+    /// What each scorer gave it before its weight, in the order of `scorers`.
+    by_scorer: Vec<Option<f64>>,
+    /// Requests that ran there, as the router knew it.
+    running: Option<u32>,
+    /// Requests that waited there, as the router knew it.
+    waiting: Option<u32>,
+    /// Share of its KV cache in use, 0 … 1, as the router knew it.
+    kv_usage: Option<f64>,
+    selected: bool,
+}
+
+impl ScoresRow {
+    fn of(cluster: &Cluster, scores: &Scores, chosen: WorkerIx) -> Self {
+        let row = |of: &ScoredCandidate| {
+            Some(ScoredRow {
+                worker: cluster.worker(of.worker)?.id,
+                endpoint: cluster.endpoint_of(of.worker).map(str::to_owned),
+                score: of.score,
+                by_scorer: of.by_scorer.clone(),
+                running: of.running,
+                waiting: of.waiting,
+                kv_usage: of.kv_usage,
+                selected: of.worker == chosen,
+            })
+        };
+        Self {
+            profile: scores.profile.clone(),
+            picker: scores.picker.clone(),
+            scorers: scores.scorers.clone(),
+            candidates: scores.candidates.iter().filter_map(row).collect(),
+            omitted: scores.omitted,
+        }
+    }
 }
 
 #[derive(Serialize, Debug)]
@@ -208,7 +281,7 @@ impl From<DecisionTotals> for Totals {
 
 impl DecisionRow {
     /// `None` if the state does not know its worker.
-    fn of(cluster: &Cluster, decided: &DecisionEntry) -> Option<Self> {
+    fn of(cluster: &Cluster, decided: &DecisionEntry, trace_url: Option<&TraceUrl>) -> Option<Self> {
         let decision = &decided.decision;
         let worker = cluster.worker(decision.worker)?.id;
         let candidates = if decision.candidates.is_empty() {
@@ -242,7 +315,11 @@ impl DecisionRow {
             prefill_bypassed: decision.prefill_bypassed,
             routing_mode: decision.mode,
             session: decision.session.clone(),
+            trace_id: decision.trace_id.clone(),
+            trace_url: trace_url.and_then(|template| template.of(decided)),
             decided_by: decision.decided_by,
+            arithmetic: decision.arithmetic,
+            scores: decision.scores.as_deref().map(|scores| ScoresRow::of(cluster, scores, decision.worker)),
             dispatched: decision.dispatched,
             isl_tokens: decision.isl_tokens,
             isl_blocks: decision.isl_blocks,

@@ -5,22 +5,32 @@ use std::borrow::Cow;
 use radixscope_insight::reuse::{LossCause, PromptReuse};
 use radixscope_model::formula::Formula;
 use radixscope_model::id::Worker;
-use radixscope_model::record::{DecidedBy, DecisionSource, Outcome};
+use radixscope_model::record::{DecidedBy, DecisionSource, Outcome, ScoredCandidate};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 
 use super::{overlap_score_weight, prefill_load_scale};
 
 /// A decision and the id of the chosen worker.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
+#[expect(missing_debug_implementations, reason = "a whole state prints as nothing that could be read")]
 pub struct DecisionFields<'a> {
     entry: &'a DecisionEntry,
     worker: Worker,
+    /// How another router names the chosen worker.
+    endpoint: Option<&'a str>,
+    cluster: &'a Cluster,
 }
 
 impl<'a> DecisionFields<'a> {
     /// `None` if the state does not know the worker, as in the API.
-    pub fn of(cluster: &Cluster, entry: &'a DecisionEntry) -> Option<Self> {
-        Some(Self { entry, worker: cluster.worker(entry.decision.worker)?.id })
+    pub fn of(cluster: &'a Cluster, entry: &'a DecisionEntry) -> Option<Self> {
+        let worker = entry.decision.worker;
+        Some(Self {
+            entry,
+            worker: cluster.worker(worker)?.id,
+            endpoint: cluster.endpoint_of(worker),
+            cluster,
+        })
     }
 }
 
@@ -40,7 +50,7 @@ pub enum ReadColumn {
 use ReadColumn::{Flag, Real, Text, Whole};
 
 /// All columns in their order.
-pub const DECISION_COLUMNS: [(&str, ReadColumn); 44] = [
+pub const DECISION_COLUMNS: [(&str, ReadColumn); 49] = [
     ("decision_id", Whole(|of| Some(of.entry.decision.id.0))),
     ("seq", Whole(|of| Some(of.entry.seq.0))),
     ("at_ms", Whole(|of| Some(of.entry.at_ms.0))),
@@ -85,11 +95,37 @@ pub const DECISION_COLUMNS: [(&str, ReadColumn); 44] = [
     ("worst_cause", Text(|of| worst(of.entry).map(|(cause, _)| cause.as_str().into()))),
     ("worst_cause_tokens", Whole(|of| worst(of.entry).map(|(_, tokens)| tokens))),
     ("prefill_bypassed", Text(|of| of.entry.decision.prefill_bypassed.map(|is| is.to_string().into()))),
+    ("arithmetic", Text(|of| Some(of.entry.decision.arithmetic.as_str().into()))),
+    ("endpoint", Text(|of| of.endpoint.map(Cow::Borrowed))),
+    ("score", Real(|of| of.entry.decision.scores.as_ref()?.of(of.entry.decision.worker)?.score)),
+    ("next_best_score", Real(|of| next_best_score(of.entry))),
+    ("scores", Text(|of| scores(of).map(Cow::Owned))),
 ];
 
 /// What most tokens of the prompt were computed for.
 fn worst(entry: &DecisionEntry) -> Option<(LossCause, u64)> {
     PromptReuse::of(entry).ok()?.worst()
+}
+
+/// The best score of a worker that was not chosen.
+fn next_best_score(entry: &DecisionEntry) -> Option<f64> {
+    let (scores, worker) = (entry.decision.scores.as_ref()?, entry.decision.worker);
+    let (_, more) = scores.next_best(worker)?;
+    Some(scores.of(worker)?.score? + more)
+}
+
+/// What each scorer gave each worker: `ENDPOINT SCORE SCORER=VALUE …; …`, by falling score.
+fn scores(of: DecisionFields<'_>) -> Option<String> {
+    let scores = of.entry.decision.scores.as_deref().filter(|scores| !scores.candidates.is_empty())?;
+    let number = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), |value| value.to_string());
+    let one = |candidate: &ScoredCandidate| {
+        let id = || of.cluster.worker(candidate.worker).map(|worker| worker.id.to_string());
+        let name = of.cluster.endpoint_of(candidate.worker).map(str::to_owned).or_else(id).unwrap_or_default();
+        let by = scores.scorers.iter().zip(&candidate.by_scorer);
+        let by = by.map(|(scorer, value)| format!(" {scorer}={}", number(*value))).collect::<String>();
+        format!("{name} {}{by}", number(candidate.score))
+    };
+    Some(scores.candidates.iter().map(one).collect::<Vec<_>>().join("; "))
 }
 
 fn sources(entry: &DecisionEntry) -> String {

@@ -83,6 +83,8 @@ pub enum LeftOut {
     PartialTree,
     /// Something else than the cost decided: the session, the client, another policy. No setting of the cost formula changes it.
     NotByCost,
+    /// Another router than Dynamo's decided, by arithmetic that is not known here.
+    OtherRouter,
 }
 
 impl LeftOut {
@@ -97,6 +99,7 @@ impl LeftOut {
             LeftOut::TooMany => "with more candidates than are judged",
             LeftOut::PartialTree => "whose costs were computed on a tree that lacked blocks",
             LeftOut::NotByCost => "that the cost did not decide",
+            LeftOut::OtherRouter => "of another router than Dynamo's, whose cost formula alone is known here",
         }
     }
 }

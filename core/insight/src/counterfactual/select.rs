@@ -21,6 +21,7 @@ pub(crate) struct RecordedDecision<'a> {
 impl<'a> RecordedDecision<'a> {
     pub(crate) fn of(entry: &'a DecisionEntry) -> Result<Self, LeftOut> {
         match &entry.decision.candidates[..] {
+            _ if entry.is_of_other_router() => Err(LeftOut::OtherRouter),
             [] if entry.candidates_forgotten() => Err(LeftOut::Forgotten),
             [] => Err(LeftOut::ChosenOnly),
             candidates => Ok(Self { entry, candidates }),
@@ -84,7 +85,7 @@ fn add(
 ) -> Result<(), LeftOut> {
     let now = cluster.now_ms();
     let decision = &entry.decision;
-    if !entry.is_by_cost() {
+    if !entry.is_by_cost() && !entry.is_of_other_router() {
         return Err(LeftOut::NotByCost);
     }
     let recorded = RecordedDecision::of(entry)?;

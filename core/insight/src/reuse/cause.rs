@@ -118,7 +118,7 @@ pub(super) fn blocks_in_index(decided: &DecisionEntry, reuse: &Reuse) -> u32 {
 pub(super) fn of_skipped(decided: &DecisionEntry, reuse: &Reuse) -> LossCause {
     match decided.decision.decided_by {
         Some(DecidedBy::SessionAffinity | DecidedBy::Pinned) => return LossCause::Affinity,
-        Some(DecidedBy::Policy | DecidedBy::Mode) => return LossCause::Policy,
+        Some(DecidedBy::Policy | DecidedBy::Mode | DecidedBy::Scores) => return LossCause::Policy,
         Some(DecidedBy::Cost) | None => {}
     }
     let cost_of = |worker| {

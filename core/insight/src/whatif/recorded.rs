@@ -4,7 +4,7 @@ use super::load::LoadFrom;
 use super::prompt::same_size;
 use super::request::{CandidateRef, Refused, WhatIfRequest};
 use super::{WhatIf, WhatIfState};
-use crate::counterfactual::RecordedDecision;
+use crate::counterfactual::{LeftOut, RecordedDecision};
 use radixscope_model::id::DecisionId;
 use radixscope_model::record::Completeness;
 use radixscope_router::{Formula, Load, Overlap, RoutedRequest, RouterSettings, WorkerInput};
@@ -20,7 +20,10 @@ impl WhatIf {
     ) -> Result<RoutedRequest, Refused> {
         let decided = state.cluster.decisions().get(id).ok_or(Refused::NoDecision(id))?;
         let decision = &decided.decision;
-        let recorded = RecordedDecision::of(decided).map_err(|_| Refused::NoCandidates(id))?;
+        let recorded = RecordedDecision::of(decided).map_err(|why| match why {
+            LeftOut::OtherRouter => Refused::OtherRouter(id, decision.arithmetic.to_text()),
+            _ => Refused::NoCandidates(id),
+        })?;
         let known = state.cluster.block_size_of(decision).map(|size| size.value);
         let size = same_size(known, question.block_size_tokens)?;
         let tokens = |blocks: f64| (blocks.max(0.0) * f64::from(size)).round() as u64;

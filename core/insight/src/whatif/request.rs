@@ -152,6 +152,9 @@ pub enum Refused {
          --router-replica-sync"
     )]
     NoCandidates(DecisionId),
+    /// Another router than Dynamo's decided.
+    #[error("decision {0} is of {1}: what-if knows the arithmetic of Dynamo's router alone")]
+    OtherRouter(DecisionId, &'static str),
     /// The block size is not reported.
     #[error("tokens per block are unknown: no model card was read and no decision reports them; give them")]
     NoBlockSize,
@@ -204,7 +207,7 @@ impl Refused {
     pub const fn field(&self) -> &'static str {
         match self {
             Refused::Option(_) => "options",
-            Refused::NoDecision(_) | Refused::NoCandidates(_) => "decision",
+            Refused::NoDecision(_) | Refused::NoCandidates(_) | Refused::OtherRouter(..) => "decision",
             Refused::NoBlockSize | Refused::BadBlockSize(_) | Refused::Rechunk { .. } => "block_size_tokens",
             Refused::TooLong(_) => "prompt",
             Refused::BadLength { .. } => "isl_tokens",

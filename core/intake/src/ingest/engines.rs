@@ -6,11 +6,13 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use indexmap::IndexMap;
 use radixscope_dynamo::engine::{CacheGroups, EngineBatch, EngineEvent, TokensHasher};
 use radixscope_dynamo::envelope::Envelope;
 use radixscope_dynamo::error::{DecodeError, Faults, Reason};
+use radixscope_dynamo::subject::Subject;
 use radixscope_dynamo::kv_event::{KvData, KvEvent, KvEvents, ResidencyDomain};
 use radixscope_model::id::{BlockHash, Millis, TokensHash, Worker, WorkerId, WorkerIx};
 use radixscope_model::record::{Block, Engine, EngineFeed, EventTransport, Record, Tier};
@@ -33,8 +35,8 @@ const MAX_AGE_MS: u64 = 24 * 60 * 60 * 1_000;
 pub(super) struct Engines {
     /// By [`EnginePublisher::key`], in the order in which they were first seen.
     of: IndexMap<u64, EngineState, hashbrown::DefaultHashBuilder>,
-    /// Worker of each engine, by its name.
-    workers: BTreeMap<Box<str>, WorkerId>,
+    /// Worker of each engine and its pool, by its name.
+    workers: BTreeMap<Box<str>, (WorkerId, Arc<Subject>)>,
     /// Key of the publisher that sends under a publisher id.
     senders: BTreeMap<u64, u64>,
     scratch: Option<Box<(EngineBatch, RouterHasher)>>,
@@ -93,7 +95,26 @@ impl Engines {
 
     /// The id of an engine's workers, by its name.
     pub(super) fn worker_id(&self, engine_name: &str) -> Option<WorkerId> {
-        self.workers.get(engine_name).copied()
+        self.workers.get(engine_name).map(|(id, _)| *id)
+    }
+
+    /// The only engine at a host, of several the one at this port; with its pool.
+    pub(super) fn at(&self, host: &str, port: Option<&str>) -> Option<(WorkerId, Arc<Subject>)> {
+        let at_host = self.workers.iter().filter_map(|(name, of)| {
+            let (own_host, own_port) = host_and_port(name)?;
+            (own_host == host).then_some((own_port, of))
+        });
+        let found: Vec<_> = at_host.collect();
+        let at_port: Vec<_> = found.iter().filter(|(own_port, _)| Some(*own_port) == port).collect();
+        match (&found[..], &at_port[..]) {
+            ([(_, only)], _) | (_, [(_, only)]) => Some((*only).clone()),
+            _ => None,
+        }
+    }
+
+    /// How many engines have names.
+    pub(super) fn named(&self) -> usize {
+        self.workers.len()
     }
 
     /// Records what has become known.
@@ -112,10 +133,25 @@ impl Engines {
         }
         let workers = &mut self.workers;
         Some(self.of.entry(publisher.key).or_insert_with(|| {
-            workers.insert(publisher.engine_name.clone(), publisher.worker_id);
+            let of = (publisher.worker_id, Arc::clone(&publisher.subject));
+            workers.insert(publisher.engine_name.clone(), of);
             EngineState::new(publisher)
         }))
     }
+}
+
+/// Host and port of an engine, by its name: `tcp://HOST:PORT`, `http://HOST:PORT`, or, of one that connects to here, its topic
+/// (`kv@HOST:PORT@MODEL`, with or without the port) or its address.
+fn host_and_port(name: &str) -> Option<(&str, &str)> {
+    let place = match name.split_once("://") {
+        Some((_, rest)) => rest.split('/').next()?,
+        None => name.split('@').nth(1).unwrap_or(name),
+    };
+    if let Some(rest) = place.strip_prefix('[') {
+        let (host, port) = rest.split_once(']')?;
+        return Some((host, port.strip_prefix(':').unwrap_or_default()));
+    }
+    Some(place.split_once(':').unwrap_or((place, "")))
 }
 
 /// Dynamo's hash of tokens.

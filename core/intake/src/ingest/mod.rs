@@ -16,6 +16,7 @@
 mod attaching;
 mod discovered;
 mod discovery;
+mod endpoints;
 mod engines;
 mod gaps;
 mod instances;
@@ -60,6 +61,7 @@ use radixscope_state::per_worker::PerWorker;
 use crate::attach::{Attach, EventContext};
 use crate::payload::{MAX_LOG_LINE_BYTES, MAX_PAYLOAD_BYTES, Payload, Received};
 use discovered::Discovered;
+use endpoints::Endpoints;
 use engines::Engines;
 use gaps::Gaps;
 use instances::Instances;
@@ -114,6 +116,7 @@ pub(crate) struct Ingest {
     away: Option<Break>,
     kv: Option<Box<KvEvents>>,
     engines: Engines,
+    endpoints: Endpoints,
 }
 
 /// How a message mentions a worker.
@@ -617,6 +620,10 @@ impl Ingest {
         self.note_time(at_ms, received_ms);
         if let LogEvent::Signal { sign, worker } = record.event {
             self.signs.add(at_ms, sign, worker);
+            return Ok(());
+        }
+        if let LogEvent::Picker(line) = &record.event {
+            self.picker_line(context, log, (&record, line), at_ms, out);
             return Ok(());
         }
         // Of the line's own time: who is named in an old line takes no place from who is there now.

@@ -2,7 +2,7 @@
 //! same request and on the state.
 
 use radixscope_dynamo::active_sequence::ActiveSequence;
-use radixscope_dynamo::log_line::LogRecord;
+use radixscope_dynamo::log_line::{LogRecord, PickerLine};
 use radixscope_dynamo::session_affinity::SessionAffinity;
 use radixscope_dynamo::trace::{RequestTrace, TracedSelection};
 use radixscope_model::id::{Millis, SourceIx, WorkerIx};
@@ -63,6 +63,17 @@ pub(crate) enum RequestSignal<'a> {
         record: &'a LogRecord<'a>,
         /// The worker it names.
         worker: Option<WorkerIx>,
+    },
+    /// A line of another router than Dynamo's about one of its choices.
+    Picker {
+        /// Name of the log. Lines of one log come in order.
+        log: &'a str,
+        /// Its time.
+        record: &'a LogRecord<'a>,
+        /// Its contents.
+        line: &'a PickerLine<'a>,
+        /// The workers that its endpoints are, in its order. `None`: there are too many.
+        endpoints: &'a [Option<WorkerIx>],
     },
     /// What each candidate of a choice cost, by the router's trace.
     TracedSelection {

@@ -288,6 +288,7 @@ impl Routing {
     ) -> Vec<Record<'static>> {
         let time = LineTime::of(observed, line);
         let log = (observed.source, log);
+        self.traced(line);
         if let Some((id, _)) = line.event.unreachable() {
             for worker in ranks_of(id, cluster) {
                 self.departures.unreachable(worker, time.at_ms);
@@ -454,6 +455,14 @@ impl Routing {
                 Vec::new()
             }
             _ => Vec::new(),
+        }
+    }
+
+    /// Notes the trace that a line of a request was written in. A line that shows the request first is followed by others.
+    pub(super) fn traced(&mut self, line: &LogRecord<'_>) {
+        let ids = line.event.request_ids();
+        if let (Some(trace_id), true) = (&line.trace_id, ids != (None, None)) {
+            self.book.set_trace_id(ids, trace_id);
         }
     }
 
@@ -711,17 +720,17 @@ impl Routing {
 
 /// When a line was written and read.
 #[derive(Clone, Copy)]
-struct LineTime {
+pub(super) struct LineTime {
     /// By the line, else when it was read.
     at_ms: Millis,
     /// The same, as fine as the line has it.
     at: Micros,
     decided_ms: Option<Millis>,
-    read_ms: Millis,
+    pub(super) read_ms: Millis,
 }
 
 impl LineTime {
-    fn of(observed: &RequestObservation<'_>, line: &LogRecord<'_>) -> Self {
+    pub(super) fn of(observed: &RequestObservation<'_>, line: &LogRecord<'_>) -> Self {
         let decided_ms = line.at_ms();
         let at_ms = decided_ms.unwrap_or(observed.at_ms);
         let at_us = line.at_us.and_then(|us| u64::try_from(us).ok());
@@ -729,11 +738,11 @@ impl LineTime {
         Self { at_ms, at, decided_ms, read_ms: observed.at_ms }
     }
 
-    fn reported(&self) -> ReportTime {
+    pub(super) fn reported(&self) -> ReportTime {
         ReportTime { at: self.at, is_received: self.decided_ms.is_none() }
     }
 
-    fn key<'m>(&self, worker: WorkerIx, cluster: &Cluster, ids: &'m RequestIds<'_>) -> CorrelationKey<'m> {
+    pub(super) fn key<'m>(&self, worker: WorkerIx, cluster: &Cluster, ids: &'m RequestIds<'_>) -> CorrelationKey<'m> {
         CorrelationKey {
             source: DecisionSource::Log,
             time: self.reported(),

@@ -55,6 +55,7 @@ mod in_flight;
 mod lines;
 mod past;
 mod paths;
+mod pickers;
 mod reconstruct;
 mod sessions;
 mod stores;
@@ -74,7 +75,7 @@ use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{
     Decision, DecisionSource, DepartureCause, Entry, NotReconstructed, Progress, Record, ReportedSettings,
-    Role, RoleEvidence, SettingsSource,
+    Role, RoleEvidence, Scores, SettingsSource,
 };
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::{Cluster, DecisionEntry, Follow};
@@ -91,6 +92,7 @@ use departures::Departures;
 pub(crate) use departures::{is_known, returns, said_ms};
 use in_flight::InFlight;
 use lines::Lines;
+use pickers::Pickers;
 use reconstruct::{Ground, Reconstructor, WeighedChoice};
 use sessions::{Binding, Sessions};
 use stores::Starts;
@@ -110,6 +112,7 @@ pub struct Routing {
     active: ActiveSequences,
     arrivals: Arrivals,
     lines: Lines,
+    pickers: Pickers,
     sessions: Sessions,
     tracking: TrackingHashes,
     unidentified: Unidentified<lines::ReadChoice<'static>>,
@@ -478,6 +481,10 @@ impl Routing {
                 Vec::new()
             }
             RequestSignal::Log { log, record, worker } => self.line(observed, log, record, *worker, cluster),
+            RequestSignal::Picker { log, record, line, endpoints } => {
+                self.picker_line(observed, log, (record, line), endpoints, cluster);
+                Vec::new()
+            }
             RequestSignal::TracedSelection { selection, candidates } => {
                 self.traced_selection(observed.at_ms, selection, candidates);
                 Vec::new()
@@ -895,6 +902,8 @@ fn context<'a>(
         settings: if is_bypassed { computing_prompts(settings) } else { settings },
         was_named: part.was_named,
         in_state: known.map_or(&[][..], |known| known.decision.candidates.as_slice()),
+        scores_in_state: known.and_then(|known| known.decision.scores.as_deref()),
+        trace_id: book.trace_id_of(part.id),
         session: book
             .session_of(part.id)
             .map(|session| SessionContext { session, bindings: sessions.of(&session.name) }),
@@ -944,6 +953,7 @@ fn differs(known: &DecisionEntry, decision: &Decision) -> bool {
         (known.decision.overlap_blocks, known.decision.lower_tier_blocks);
     let forgotten = Decision {
         candidates: Vec::new(),
+        scores: decision.scores.clone().map(|scores| Box::new(Scores { candidates: Vec::new(), ..*scores })),
         overlap_blocks: decision.overlap_blocks.or(overlap_blocks),
         lower_tier_blocks: decision.lower_tier_blocks.or(lower_tier_blocks),
         ..decision.clone()

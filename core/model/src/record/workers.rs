@@ -31,6 +31,7 @@ macro_rules! subject {
             | Record::Role { worker, .. }
             | Record::Model { worker, .. }
             | Record::EventTransport { worker, .. }
+            | Record::Endpoint { worker, .. }
             | Record::Left { worker, .. }
             | Record::Rejoined { worker }
             | Record::InFlight { worker, .. }
@@ -80,6 +81,8 @@ impl Decision {
     pub fn each_worker_mut(&mut self, change: &mut dyn FnMut(&mut WorkerIx)) {
         change(&mut self.worker);
         self.candidates.iter_mut().for_each(|candidate| change(&mut candidate.worker));
+        let scored = self.scores.iter_mut().flat_map(|scores| &mut scores.candidates);
+        scored.for_each(|candidate| change(&mut candidate.worker));
         if let Some(path) = &mut self.path {
             change(&mut path.worker);
         }
@@ -98,19 +101,28 @@ impl Reuse {
 mod tests {
     use super::*;
     use crate::id::DecisionId;
-    use crate::record::{BlockHash, DecisionSource, PathEnd};
+    use crate::record::{BlockHash, DecisionSource, PathEnd, ScoredCandidate, Scores};
 
     #[test]
     fn every_worker_of_a_decision_is_named() {
         let mut decision = Decision::new(DecisionId(1), WorkerIx(1), DecisionSource::Log);
         decision.path = Some(PathEnd { worker: WorkerIx(2), block_hash: BlockHash(3), blocks: 4 });
+        let candidate = ScoredCandidate {
+            worker: WorkerIx(5),
+            score: None,
+            by_scorer: Vec::new(),
+            running: None,
+            waiting: None,
+            kv_usage: None,
+        };
+        decision.scores = Some(Box::new(Scores { candidates: vec![candidate], ..Scores::default() }));
         let mut record = Record::Decision(Box::new(decision));
         let mut named = Vec::new();
         record.each_worker_mut(&mut |worker| {
             named.push(*worker);
             worker.0 += 10;
         });
-        assert_eq!((named, record.worker()), (vec![WorkerIx(1), WorkerIx(2)], Some(WorkerIx(11))));
+        assert_eq!((named, record.worker()), (vec![WorkerIx(1), WorkerIx(5), WorkerIx(2)], Some(WorkerIx(11))));
     }
 
     #[test]

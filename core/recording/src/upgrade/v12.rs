@@ -150,6 +150,7 @@ impl Context {
             settings: Vec::new(),
             policy_classes: Vec::new(),
             engines: Vec::new(),
+            endpoints: Vec::new(),
         })
     }
 
@@ -357,6 +358,7 @@ struct HeadV13 {
     settings: Vec<()>,
     policy_classes: Vec<()>,
     engines: Vec<()>,
+    endpoints: Vec<()>,
 }
 
 #[derive(Serialize, Deserialize)]

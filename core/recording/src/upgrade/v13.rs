@@ -10,7 +10,7 @@ use radixscope_model::formula::Formula;
 use radixscope_model::frame::{Batch, BatchWriter, FrameError};
 use radixscope_model::id::{DecisionId, Millis, PoolIx, Seq, WorkerIx};
 use radixscope_model::record::{
-    self, Candidate, Completeness, DecisionSource, DecisionSources, NotReconstructed, PathEnd, Progress,
+    self, Arithmetic, Candidate, Completeness, DecisionSource, DecisionSources, NotReconstructed, PathEnd, Progress,
     Record, RoutingMode,
 };
 use radixscope_state::cluster::PoolState;
@@ -38,8 +38,8 @@ fn head(bytes: &[u8]) -> postcard::Result<Vec<u8>> {
     let latest: VecDeque<EntryV14> = latest.into_iter().map(Entry::next).collect();
     let mut head = postcard::to_extend(&latest, bytes[..before].to_vec())?;
     head.extend_from_slice(after);
-    // No settings of routers, no classes of policy and no engines of their own: empty lists.
-    head.extend([0, 0, 0]);
+    // No settings of routers, no classes of policy, no engines of their own and no endpoints: empty lists.
+    head.extend([0, 0, 0, 0]);
     Ok(head)
 }
 
@@ -171,8 +171,11 @@ impl Decision {
             other_part,
             mode,
             session: None,
+            trace_id: None,
             decided_by: None,
             prefill_bypassed: None,
+            arithmetic: Arithmetic::Dynamo,
+            scores: None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a decision came to: how much of the prompt was held, the cost gap, and who was passed over. Pure.
 
 use super::DecisionEntry;
-use radixscope_model::record::{Candidate, Completeness};
+use radixscope_model::record::{Arithmetic, Candidate, Completeness};
 
 /// A decision is a hit when the chosen worker held at least this share of the prompt's full blocks. Below 1, because
 /// the last blocks of a prompt are new in nearly every request.
@@ -57,6 +57,8 @@ pub enum NoCostGap {
     ChosenUnknown,
     /// Candidates were computed on a tree that lacked blocks: others may have held more and cost less.
     PartialTree,
+    /// Another router than Dynamo's decided, and not by costs in blocks.
+    OtherRouter,
 }
 
 impl NoCostGap {
@@ -69,6 +71,7 @@ impl NoCostGap {
             NoCostGap::PartialTree => {
                 "the tree lacked blocks, so others may have had more cached and cost less"
             }
+            NoCostGap::OtherRouter => "another router than Dynamo's decided, by scores of its own",
             NoCostGap::ChosenUnknown => "the chosen worker is not among the known candidates",
         }
     }
@@ -144,6 +147,9 @@ impl DecisionEntry {
     /// # Errors
     /// What is missing.
     pub fn next_best(&self) -> Result<&Candidate, NoCostGap> {
+        if self.decision.arithmetic != Arithmetic::Dynamo {
+            return Err(NoCostGap::OtherRouter);
+        }
         if self.candidates_forgotten() {
             return Err(NoCostGap::Forgotten);
         }

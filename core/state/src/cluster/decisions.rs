@@ -9,7 +9,7 @@ use crate::per_worker::PerWorker;
 use crate::redact::{self, Pseudonyms};
 use radixscope_model::id::{DecisionId, Millis, PoolIx, Seq, WorkerIx};
 use radixscope_model::record::{
-    Candidate, Completeness, Decision, DecisionSource, Progress, Reuse, RoutingMode,
+    Candidate, Completeness, Decision, DecisionSource, Progress, Reuse, RoutingMode, ScoredCandidate,
 };
 
 /// Decisions kept one by one; older ones live on in the totals.
@@ -121,7 +121,7 @@ impl DecisionEntry {
     fn replace(&mut self, new: &Decision, is_partial: bool) {
         let known = std::mem::replace(&mut self.decision, new.clone());
         let decision = &mut self.decision;
-        if self.forgotten && decision.candidates.is_empty() {
+        if self.forgotten && candidates_of(decision) == 0 {
             // What the forgotten candidates showed.
             decision.overlap_blocks = decision.overlap_blocks.or(known.overlap_blocks);
             decision.lower_tier_blocks = decision.lower_tier_blocks.or(known.lower_tier_blocks);
@@ -241,6 +241,16 @@ impl DecisionTotals {
     }
 }
 
+/// The candidates that another router than Dynamo's scored.
+fn scored(decision: &Decision) -> &[ScoredCandidate] {
+    decision.scores.as_ref().map_or(&[], |scores| &scores.candidates)
+}
+
+/// Candidates of a decision, of whichever router.
+fn candidates_of(decision: &Decision) -> usize {
+    decision.candidates.len() + scored(decision).len()
+}
+
 /// Prompt and overlap of a decision with both, if the prompt has a block and the request was not a query alone.
 fn blocks(decided: &DecisionEntry) -> Option<(u64, u64)> {
     let is_query = decided.decision.dispatched == Some(false);
@@ -327,23 +337,23 @@ impl Decisions {
             && let Some(oldest) = self.latest.pop_front()
         {
             self.digest = self.digest.wrapping_sub(oldest.hash);
-            self.candidates -= oldest.decision.candidates.len();
+            self.candidates -= candidates_of(&oldest.decision);
             self.forgotten_to = self.forgotten_to.saturating_sub(1);
         }
         decided.rehash();
         self.digest = self.digest.wrapping_add(decided.hash);
-        self.candidates += decided.decision.candidates.len();
+        self.candidates += candidates_of(&decided.decision);
         self.latest.push_back(decided);
     }
 
     /// Changes one decision and everything that is summed over decisions.
     fn change(&mut self, at: usize, change: impl FnOnce(&mut DecisionEntry)) {
         let Some(decided) = self.latest.get_mut(at) else { return };
-        let (hash, counted, candidates) = (decided.hash, blocks(decided), decided.decision.candidates.len());
+        let (hash, counted, candidates) = (decided.hash, blocks(decided), candidates_of(&decided.decision));
         change(decided);
         decided.rehash();
         self.digest = self.digest.wrapping_sub(hash).wrapping_add(decided.hash);
-        self.candidates = self.candidates - candidates + decided.decision.candidates.len();
+        self.candidates = self.candidates - candidates + candidates_of(&decided.decision);
         let (worker, pool, now) = (decided.decision.worker, decided.pool, blocks(decided));
         if now != counted {
             self.totals.replace(counted, now);
@@ -419,6 +429,7 @@ impl Decisions {
         for DecisionEntry { decision, reuse, .. } in &self.latest {
             named(decision.worker);
             decision.candidates.iter().for_each(|candidate| named(candidate.worker));
+            scored(decision).iter().for_each(|candidate| named(candidate.worker));
             reuse.and_then(|reuse| reuse.holder).into_iter().for_each(&mut *named);
             reuse.and_then(|reuse| reuse.gone).into_iter().for_each(|gone| named(gone.worker));
         }
@@ -428,12 +439,15 @@ impl Decisions {
         while self.candidates > MAX_CANDIDATES && self.forgotten_to < self.latest.len() {
             let at = self.forgotten_to;
             self.forgotten_to += 1;
-            if !self.latest[at].decision.candidates.is_empty() {
+            if candidates_of(&self.latest[at].decision) > 0 {
                 self.change(at, |decided| {
                     decided.forgotten = true;
                     decided.decision.overlap_blocks = decided.overlap_blocks();
                     decided.decision.lower_tier_blocks = Some(decided.lower_tier_blocks());
                     decided.decision.candidates = Vec::new();
+                    if let Some(scores) = &mut decided.decision.scores {
+                        scores.candidates = Vec::new();
+                    }
                 });
             }
         }
@@ -454,7 +468,7 @@ impl Decisions {
     pub(super) fn restored(&mut self) {
         self.latest.iter_mut().for_each(DecisionEntry::rehash);
         self.digest = self.latest.iter().fold(0, |sum, decided| sum.wrapping_add(decided.hash));
-        self.candidates = self.latest.iter().map(|decided| decided.decision.candidates.len()).sum();
+        self.candidates = self.latest.iter().map(|decided| candidates_of(&decided.decision)).sum();
     }
 
     /// One decision, if it is still kept.

@@ -151,6 +151,9 @@ impl DecisionEntry {
 
     /// Why it was chosen although the cost did not decide, and what that cost.
     fn why_not_by_cost(&self, by: DecidedBy, who: &str, name: impl Fn(WorkerIx) -> String) -> String {
+        if by == DecidedBy::Scores {
+            return self.why_by_scores(who, name);
+        }
         let mut text = match (by, self.decision.session.as_deref(), self.decision.mode) {
             (DecidedBy::SessionAffinity, Some(session), _) => {
                 format!("{who} was chosen by session affinity: session {session} is bound to it.")
@@ -272,6 +275,7 @@ impl DecisionEntry {
         let (cost_gap, next) = match (self.cost_gap_blocks(), self.next_best()) {
             (Ok(cost_gap), Ok(next)) => (cost_gap, name(next.worker)),
             (Err(NoCostGap::Alone), _) => return "the only candidate".to_owned(),
+            (Err(NoCostGap::OtherRouter), _) => return self.score_gap_text(name),
             (Err(why), _) | (_, Err(why)) => return format!("cost gap unknown: {}", why.as_str()),
         };
         match cost_gap {

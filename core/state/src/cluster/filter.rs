@@ -68,12 +68,13 @@ pub struct ByFilter(pub Option<DecidedBy>);
 
 impl ByFilter {
     /// Every one.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self(Some(DecidedBy::Cost)),
         Self(Some(DecidedBy::SessionAffinity)),
         Self(Some(DecidedBy::Pinned)),
         Self(Some(DecidedBy::Policy)),
         Self(Some(DecidedBy::Mode)),
+        Self(Some(DecidedBy::Scores)),
         Self(None),
     ];
 
@@ -252,7 +253,7 @@ mod tests {
         let picked = |by| Picked::of(&Filter { by, ..Filter::default() }, all.iter(), |_| true);
         let affinity = picked(ByFilter::named("session_affinity"));
         assert_eq!((affinity.at, affinity.of_any_kind, affinity.of_kind[0]), (vec![0], 1, 1));
-        assert_eq!(affinity.of_by, [1, 1, 0, 0, 0, 1], "counted whichever is shown");
+        assert_eq!(affinity.of_by, [1, 1, 0, 0, 0, 0, 1], "counted whichever is shown");
         assert_eq!(picked(ByFilter::named("unknown")).at, [2]);
         assert_eq!(picked(None).at, [0, 1, 2]);
         for (at, by) in ByFilter::ALL.into_iter().enumerate() {

@@ -388,6 +388,7 @@ impl Cluster {
                 w.publishes_events = *publishes_events;
             }
             Record::Model { name, .. } => w.model = name.to_string(),
+            Record::Endpoint { name, .. } => self.fold_endpoint(ix, name),
             Record::Role { role, evidence, .. }
                 if head.pools.get_mut(pool.at()).is_some_and(|pool| pool.learn(*evidence, *role)) =>
             {

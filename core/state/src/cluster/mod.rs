@@ -7,6 +7,7 @@ mod cache_outcome;
 mod completeness;
 mod decisions;
 mod departed;
+mod endpoints;
 mod engines;
 mod explain;
 mod filter;
@@ -28,6 +29,7 @@ mod rates;
 mod redact;
 mod requests;
 mod router;
+mod scores;
 mod settings;
 #[cfg(test)]
 mod settings_tests;
@@ -115,6 +117,8 @@ struct Head {
     settings: Vec<SettingsState>,
     policy_classes: Vec<PolicyClasses>,
     engines: Vec<EngineFeed>,
+    /// Names of workers, in the order in which they were first recorded.
+    endpoints: Vec<(WorkerIx, String)>,
 }
 
 /// The state of a Dynamo cluster as far as it was received.
@@ -178,6 +182,7 @@ impl Cluster {
                 settings: Vec::new(),
                 policy_classes: Vec::new(),
                 engines: Vec::new(),
+                endpoints: Vec::new(),
             },
             trees: Vec::new(),
             tiers: BTreeMap::new(),
@@ -444,12 +449,12 @@ impl Cluster {
     pub fn digest(&self) -> u64 {
         let Head { seq, now_ms, sources, workers, pools, departed, decisions, .. } = &self.head;
         let Head { processes, routers, signs, findings, limit_nodes, settings, .. } = &self.head;
-        let Head { policy_classes, engines, .. } = &self.head;
+        let Head { policy_classes, engines, endpoints, .. } = &self.head;
         let known = (seq, now_ms, sources, workers, departed.digest(), decisions.sums(), decisions.digest());
         let known = (known, pools, self.head.requests.digest());
         let processes: Vec<u64> = processes.iter().map(ProcessState::digest).collect();
-        let small =
-            (known, processes, routers, signs, findings, limit_nodes, (settings, policy_classes, engines));
+        let lists = (settings, policy_classes, engines, endpoints);
+        let small = (known, processes, routers, signs, findings, limit_nodes, lists);
         xxhash_rust::xxh3::xxh3_64_with_seed(
             &encoded(&small),
             self.all_trees().fold(0, |all: u64, (_, tree)| all.rotate_left(7) ^ tree.digest()),

@@ -18,6 +18,7 @@ impl Cluster {
             settings,
             policy_classes,
             engines,
+            endpoints,
             ..
         } = &mut self.head;
         // Texts may repeat these, so they come first.
@@ -40,6 +41,7 @@ impl Cluster {
         settings.iter_mut().for_each(|state| state.redact(names));
         policy_classes.iter_mut().for_each(|of| redact::policy_classes(of, names));
         engines.iter_mut().for_each(|feed| redact::engine(feed, names));
+        endpoints.iter_mut().for_each(|(_, endpoint)| *endpoint = redact::name("endpoint", endpoint, names));
         decisions.redact(names);
         findings.redact(names);
     }

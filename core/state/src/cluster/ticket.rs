@@ -45,6 +45,18 @@ impl DecisionEntry {
             (Some(isl), None) => writeln!(ticket, "- Prompt: {isl} tokens, block size unknown")?,
             (None, _) => writeln!(ticket, "- Prompt: length unknown")?,
         }
+        if self.is_of_other_router() {
+            writeln!(ticket, "- Router: {}", decision.arithmetic.to_text())?;
+            let cell = |ix| {
+                let (label, id) = worker(ix);
+                let id = id.map_or_else(String::new, |id| format!(" ({id})"));
+                format!("{}{id}", one_line(&label))
+            };
+            if let Some(scores) = &decision.scores {
+                self.write_scores(ticket, scores, cell)?;
+            }
+            return self.write_sources(ticket);
+        }
         match RouterSettings::of_decision(decision) {
             Some(settings) => {
                 let (formula, factor) = (settings.formula.as_str(), settings.prefill_factor_number().name);
@@ -69,6 +81,12 @@ impl DecisionEntry {
         }
         ticket.push('\n');
         self.write_cost_gap(ticket)?;
+        self.write_sources(ticket)
+    }
+
+    /// What decided, and where that is known from.
+    fn write_sources(&self, ticket: &mut String) -> fmt::Result {
+        let decision = &self.decision;
         if let Some(by) = decision.decided_by {
             writeln!(ticket, "- Decided by: {}", by.to_text())?;
         }
@@ -132,7 +150,7 @@ fn row(
 }
 
 /// Names come from outside: they must not break out of a line or a cell.
-fn one_line(text: &str) -> impl fmt::Display + '_ {
+pub(super) fn one_line(text: &str) -> impl fmt::Display + '_ {
     fmt::from_fn(|f| {
         text.chars().try_for_each(|c| match c {
             '|' => f.write_str("\\|"),

@@ -207,7 +207,9 @@ mod tests {
         let file = SerializedFileReader::new(Bytes::from(file.end().unwrap())).unwrap();
         let rows: Vec<_> = file.get_row_iter(None).unwrap().map(Result::unwrap).collect();
         assert_eq!(rows.len(), 2);
-        let computed = ["overlap_share", "tie", "candidates", "sources"];
+        let computed = [
+            "overlap_share", "tie", "candidates", "sources", "endpoint", "score", "next_best_score", "scores",
+        ];
         for (row, decided) in rows.iter().zip(decisions) {
             let json = serde_json::to_value(decision_row(&cluster, decided).unwrap()).unwrap();
             let columns = row.get_column_iter().filter(|(name, _)| !computed.contains(&name.as_str()));

@@ -143,6 +143,8 @@ struct WorkerRow {
     role: Option<Role>,
     /// `null`: not reported.
     model: Option<String>,
+    /// How another router than Dynamo's names it; `null`: none does.
+    endpoint: Option<String>,
     state: &'static str,
     /// `null`: no KV event of it was received.
     blocks: Option<u64>,
@@ -375,6 +377,7 @@ fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerRow> {
         pool: pool.name(),
         role: cluster.role(w.pool).map(|(role, _)| role),
         model: Some(w.model.clone()).filter(|model| !model.is_empty()),
+        endpoint: cluster.endpoint_of(ix).map(str::to_owned),
         state: w.sign(cluster.now_ms()).as_str(),
         blocks: cluster.blocks(ix),
         unattached_blocks: held.unattached,

@@ -1,5 +1,7 @@
 //! `GET /api/v1/decisions`: the latest routing decisions, newest first.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
@@ -8,18 +10,23 @@ use radixscope_export::{Decisions, DecisionsOf};
 use radixscope_state::cluster::{ByFilter, Cluster, DecisionEntry, MAX_DECISIONS};
 
 use super::params::{Params, PoolFilter, WorkerFilter};
+use crate::http::ServeOptions;
 use crate::http::error::ApiError;
 use crate::hub::Hub;
 
 const DEFAULT_LIMIT: usize = 1_000;
 
-pub(super) async fn decisions(State(hub): State<Hub>, uri: Uri) -> Result<Json<Decisions>, ApiError> {
+pub(super) async fn decisions(
+    State(hub): State<Hub>,
+    State(options): State<Arc<ServeOptions>>,
+    uri: Uri,
+) -> Result<Json<Decisions>, ApiError> {
     let params = Params::of(&uri, &["limit", "worker", "pool", "model", "session", "decided_by"])?;
     let limit = params.within("limit", 1, MAX_DECISIONS as u64)?.map_or(DEFAULT_LIMIT, |n| n as usize);
     let (filter, pools) = (params.worker()?, params.pools());
     let session = params.get("session").map(str::to_owned);
     let by = params.one_of("decided_by", &ByFilter::ALL.map(|by| (by.as_str(), by)))?;
-    Ok(Json(hub.read(move |view| of(view.cluster, limit, filter, &pools, (session, by))).await??))
+    Ok(Json(hub.read(move |view| of(view.cluster, limit, filter, &pools, (session, by), &options)).await??))
 }
 
 fn of(
@@ -28,6 +35,7 @@ fn of(
     filter: Option<WorkerFilter>,
     pools: &PoolFilter,
     (session, by): (Option<String>, Option<ByFilter>),
+    options: &ServeOptions,
 ) -> Result<Decisions, ApiError> {
     let workers = filter.map(|filter| filter.among(cluster)).transpose()?;
     let pools = pools.among(cluster)?;
@@ -38,6 +46,6 @@ fn of(
             && by.is_none_or(|ByFilter(by)| by == decided.decision.decided_by)
     };
     let meant = cluster.decisions().newest_first().filter(is_meant);
-    let of = DecisionsOf { workers: workers.as_deref(), pools: pools.as_deref() };
+    let of = DecisionsOf { workers: workers.as_deref(), pools: pools.as_deref(), trace_url: options.trace_url.as_ref() };
     Ok(Decisions::of(cluster, meant.take(limit), of))
 }

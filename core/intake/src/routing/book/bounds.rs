@@ -164,7 +164,11 @@ fn leave_candidates(part: &mut RequestPart) {
     if let Some(Ok(computed)) = part.slots.reconstruction.as_mut().map(|of| of.outcome.as_mut()) {
         computed.candidates = Candidates::InState;
     }
+    if let Some(scored) = &mut part.slots.scored {
+        scored.scores = None;
+    }
     if let Some((known, _)) = part.slots.restored.as_deref_mut() {
         known.candidates = Vec::new();
+        known.scores = None;
     }
 }

@@ -83,6 +83,7 @@ impl RequestBook {
             parts: Vec::new(),
             completed: None,
             session: None,
+            trace_id: None,
             traced_costs: Vec::new(),
             way: RequestWay::default(),
             steps: Vec::new(),
@@ -160,6 +161,7 @@ impl RequestBook {
                 Session::join(&mut request.session, session);
             }
             request.way.add(removed.way);
+            request.trace_id = request.trace_id.take().or(removed.trace_id);
             let room = MAX_TRACED_COSTS.saturating_sub(request.traced_costs.len());
             request.traced_costs.extend(removed.traced_costs.into_iter().take(room));
             request.steps.append(&mut removed.steps);

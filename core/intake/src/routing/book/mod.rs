@@ -67,7 +67,7 @@ pub(super) use resolve::{
 pub(super) use slots::{
     Candidates, ChosenBy, Completed, Computed, Dispatched, FoundBinding, HeldBlocks, HitRate, LoggedChoice,
     LoggedCosts, LoggedInput, LowerBlocks, OtherMode, PromptHashes, Reconstruction, ReportTime, Routed,
-    Sequence, Session, Slots, Steps, Trace, TracedCosts,
+    ScoredChoice, Sequence, Session, Slots, Steps, Trace, TracedCosts,
 };
 
 /// Place of a request in the book: ascending, never used twice.
@@ -172,6 +172,23 @@ impl RequestBook {
         let Some(request) = self.requests.get_mut(&ix) else { return };
         Session::join(&mut request.session, session);
         self.changed.extend(request.parts.iter().map(|part| part.id));
+    }
+
+    /// The trace of a request that is known, by its log. Its parts may have another decision now.
+    pub(super) fn set_trace_id(
+        &mut self,
+        (request_id, http_id): (Option<&str>, Option<&str>),
+        trace_id: &str,
+    ) {
+        let found = self.find_request(request_id, http_id).and_then(|ix| self.requests.get_mut(&ix));
+        let Some(request) = found.filter(|request| request.trace_id.is_none()) else { return };
+        request.trace_id = Some(trace_id.into());
+        self.changed.extend(request.parts.iter().map(|part| part.id));
+    }
+
+    /// The id of the trace of the request of a part.
+    pub(super) fn trace_id_of(&self, id: DecisionId) -> Option<&str> {
+        self.requests.get(self.parts.get(&id)?)?.trace_id.as_deref()
     }
 
     /// The session of the request of a part.

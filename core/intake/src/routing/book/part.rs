@@ -117,6 +117,8 @@ pub(super) struct JoinedRequest {
     pub(super) completed: Option<Completed>,
     /// The session that it is of.
     pub(super) session: Option<Session>,
+    /// The id of its trace, by its log.
+    pub(super) trace_id: Option<Box<str>>,
     /// What candidates cost, by the router's trace: of each pool, and of choices that were made again.
     pub(super) traced_costs: Vec<TracedCosts>,
     /// What lines about the whole request say of its way.

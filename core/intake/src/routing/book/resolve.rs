@@ -18,7 +18,8 @@ use crate::routing::sessions::Binding;
 use radixscope_model::id::{DecisionId, Millis, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{
-    Candidate, Completeness, DecidedBy, Decision, DecisionSource, NotReconstructed, Progress, same_cost,
+    Arithmetic, Candidate, Completeness, DecidedBy, Decision, DecisionSource, NotReconstructed, Progress,
+    Scores, same_cost,
 };
 use radixscope_router::RouterSettings;
 use radixscope_state::cluster::LONG_WAIT_US;
@@ -56,8 +57,12 @@ pub(in crate::routing) struct PartContext<'a> {
     pub(in crate::routing) settings: RouterSettings,
     /// Candidates that only the state still has.
     pub(in crate::routing) in_state: &'a [Candidate],
+    /// What another router gave them, which only the state still has.
+    pub(in crate::routing) scores_in_state: Option<&'a Scores>,
     /// Whether a router's message or a log named its prompt.
     pub(in crate::routing) was_named: bool,
+    /// The id of its trace.
+    pub(in crate::routing) trace_id: Option<&'a str>,
     /// The session of the request.
     pub(in crate::routing) session: Option<SessionContext<'a>>,
     /// Whether it may have been bound to its worker although no report says so: routers bind sessions, and not so that a log
@@ -142,8 +147,10 @@ pub(in crate::routing) fn resolve(slots: &Slots, context: &PartContext<'_>) -> D
     // The line of a policy without costs is one of a choice without costs.
     decision.logit = slots.choice.map_or_else(traced, |choice| choice.logit);
     decision.session = context.session.map(|of| of.session.name.as_ref().to_owned());
+    decision.trace_id = context.trace_id.map(str::to_owned);
     decision.mode = slots.other_mode.map(|of| of.mode);
-    let given = slots.dispatched.is_some() || slots.routed.is_some();
+    let is_handed = slots.scored.as_ref().is_some_and(|scored| scored.is_handed);
+    let given = slots.dispatched.is_some() || slots.routed.is_some() || is_handed;
     decision.dispatched = match context.is_bypassed && !context.is_decode {
         // The prefill worker was only looked at.
         true => Some(false),
@@ -157,9 +164,10 @@ pub(in crate::routing) fn resolve(slots: &Slots, context: &PartContext<'_>) -> D
     };
     prompt(&mut decision, slots, context);
     costs(&mut decision, slots, context);
+    scores(&mut decision, slots, context);
     decided_by(&mut decision, slots, context);
     if let Some((known, _)) = slots.restored.as_deref() {
-        restore(&mut decision, known, context.in_state);
+        restore(&mut decision, known, context);
     }
     decision
 }
@@ -192,7 +200,8 @@ pub(in crate::routing) fn progress(slots: &Slots, context: &PartContext<'_>) -> 
 
 /// When the router decided, without what traces alone have.
 pub(in crate::routing) fn chosen_ms(slots: &Slots) -> Option<Millis> {
-    let logged = slots.choice.map(|of| of.time).or(slots.other_mode.map(|of| of.time));
+    let scored = slots.scored.as_ref().map(|of| of.time);
+    let logged = slots.choice.map(|of| of.time).or(slots.other_mode.map(|of| of.time)).or(scored);
     let published = [slots.hit_rate.map(|of| of.time), slots.sequence.as_ref().map(|of| of.time)];
     std::iter::once(logged).chain(published).flatten().find_map(|time| time.reported_ms())
 }
@@ -298,6 +307,17 @@ fn costs(decision: &mut Decision, slots: &Slots, context: &PartContext<'_>) {
     }
 }
 
+/// What another router than Dynamo's gave each worker. Its arithmetic is its own: nothing is computed from it here.
+fn scores(decision: &mut Decision, slots: &Slots, context: &PartContext<'_>) {
+    let Some(scored) = &slots.scored else { return };
+    let scores = scored.scores.as_deref().or(context.scores_in_state);
+    decision.arithmetic = scored.arithmetic;
+    decision.scores = scores.cloned().map(Box::new);
+    if scores.is_some_and(|scores| !scores.candidates.is_empty()) {
+        decision.completeness = Completeness::AllCandidates;
+    }
+}
+
 /// What decided, where the reports show it.
 fn decided_by(decision: &mut Decision, slots: &Slots, context: &PartContext<'_>) {
     // The trace of a request names its session: without one there is none.
@@ -321,6 +341,7 @@ fn decided_by(decision: &mut Decision, slots: &Slots, context: &PartContext<'_>)
     let is_weighed = slots.costs.is_some()
         || (decision.completeness != Completeness::ChosenOnly && decision.logit.is_some());
     decision.decided_by = match (bound, chosen_by) {
+        _ if slots.scored.is_some() => Some(DecidedBy::Scores),
         _ if slots.other_mode.is_some() => Some(DecidedBy::Mode),
         (Some(true), _) => Some(DecidedBy::SessionAffinity),
         (_, Some(ChosenBy::Pinned)) => Some(DecidedBy::Pinned),
@@ -345,7 +366,7 @@ pub(in crate::routing) fn contradiction(
 }
 
 /// What a restored state knew of a decision stands, and what was reported since is added.
-fn restore(decision: &mut Decision, known: &Decision, in_state: &[Candidate]) {
+fn restore(decision: &mut Decision, known: &Decision, context: &PartContext<'_>) {
     let since = std::mem::replace(decision, known.clone());
     decision.sources = known.sources.union(since.sources);
     decision.request_id = known.request_id.clone().or(since.request_id);
@@ -365,10 +386,16 @@ fn restore(decision: &mut Decision, known: &Decision, in_state: &[Candidate]) {
     decision.mode = known.mode.or(since.mode);
     decision.tied |= since.tied;
     decision.session = known.session.clone().or(since.session);
+    decision.trace_id = known.trace_id.clone().or(since.trace_id);
     decision.decided_by = known.decided_by.or(since.decided_by);
     decision.prefill_bypassed = known.prefill_bypassed.or(since.prefill_bypassed);
     if known.candidates.is_empty() && known.completeness != Completeness::ChosenOnly {
-        decision.candidates = in_state.to_vec();
+        decision.candidates = context.in_state.to_vec();
+    }
+    if known.arithmetic == Arithmetic::Dynamo {
+        (decision.arithmetic, decision.scores) = (since.arithmetic, since.scores);
+    } else if known.scores.is_none() {
+        decision.scores = context.scores_in_state.cloned().map(Box::new);
     }
     if since.completeness > known.completeness {
         decision.completeness = since.completeness;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{
-    Candidate, Decision, DecisionSource, DecisionSources, Ended, NotReconstructed, Outcome, PathEnd,
-    Progress, Reuse, RoutingMode, same_cost,
+    Arithmetic, Candidate, Decision, DecisionSource, DecisionSources, Ended, NotReconstructed, Outcome, PathEnd,
+    Progress, Reuse, RoutingMode, Scores, same_cost,
 };
 use radixscope_router::Formula;
 use radixscope_state::requests::Prompt;
@@ -46,6 +46,8 @@ pub(in crate::routing) struct Slots {
     pub(in crate::routing) routed: Option<Routed>,
     /// The log's line of a choice by another mode than KV.
     pub(in crate::routing) other_mode: Option<OtherMode>,
+    /// The log's lines of a choice of another router than Dynamo's.
+    pub(in crate::routing) scored: Option<ScoredChoice>,
     /// A request trace.
     pub(in crate::routing) trace: Option<Trace>,
     /// First token and end by `active_sequences_events`.
@@ -67,6 +69,7 @@ impl Slots {
                 taken.choice = self.choice.take();
                 taken.costs = self.costs.take();
                 taken.other_mode = self.other_mode.take();
+                taken.scored = self.scored.take();
             }
             DecisionSource::RequestTrace => taken.trace = self.trace.take(),
             // It is of a session, not of a part.
@@ -83,7 +86,8 @@ impl Slots {
             || self.input.is_some()
             || self.dispatched.is_some()
             || self.routed.is_some()
-            || self.other_mode.is_some();
+            || self.other_mode.is_some()
+            || self.scored.is_some();
         let filled = [
             (KvHitRate, self.hit_rate.is_some()),
             (ActiveSequences, self.sequence.is_some()),
@@ -290,6 +294,17 @@ pub(in crate::routing) struct Routed {
 pub(in crate::routing) struct OtherMode {
     pub(in crate::routing) time: ReportTime,
     pub(in crate::routing) mode: RoutingMode,
+}
+
+/// A choice of another router than Dynamo's.
+#[derive(Clone, PartialEq, Debug)]
+pub(in crate::routing) struct ScoredChoice {
+    pub(in crate::routing) time: ReportTime,
+    pub(in crate::routing) arithmetic: Arithmetic,
+    /// What each worker scored. `None`: as the state has it, where alone that of old requests is.
+    pub(in crate::routing) scores: Option<Box<Scores>>,
+    /// Whether a line says that the request was handed to the worker.
+    pub(in crate::routing) is_handed: bool,
 }
 
 /// A request's trace, as far as it is about this part.

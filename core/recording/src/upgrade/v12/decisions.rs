@@ -9,7 +9,7 @@ use serde::Deserialize;
 use radixscope_model::formula::Formula;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, Seq, WorkerIx};
 use radixscope_model::record::{
-    self, Candidate, Completeness, DecisionSource, DecisionSources, NotReconstructed, PathEnd, Progress,
+    self, Arithmetic, Candidate, Completeness, DecisionSource, DecisionSources, NotReconstructed, PathEnd, Progress,
     RoutingMode, same_cost,
 };
 use radixscope_state::cluster::{MAX_CANDIDATES, MAX_DECISIONS};
@@ -79,8 +79,11 @@ impl Decision {
             other_part,
             mode,
             session: None,
+            trace_id: None,
             decided_by: None,
             prefill_bypassed: None,
+            arithmetic: Arithmetic::Dynamo,
+            scores: None,
         }
     }
 

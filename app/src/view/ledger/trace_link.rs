@@ -1,0 +1,29 @@
+//! The link from a decision to its trace, by the template in the page.
+
+use leptos::prelude::*;
+use radixscope_export::TraceUrl;
+use radixscope_state::cluster::DecisionEntry;
+
+use crate::view::control::view;
+
+/// The template that the server was started with, if there is one.
+pub(super) fn trace_url() -> Option<TraceUrl> {
+    let meta = document().query_selector("meta[name=radixscope-trace-url]").ok()??;
+    meta.get_attribute("content")?.parse().ok()
+}
+
+/// A row of a decision's facts with the link; none where a value of the template is not reported of it.
+#[component]
+pub(super) fn TraceLink(decided: DecisionEntry) -> impl IntoView {
+    let url = trace_url()?.of(&decided)?;
+    let trace_id = decided.decision.trace_id.clone();
+    Some(view! {
+        <div>
+            <dt>"Trace"</dt>
+            <dd>
+                <a href=url target="_blank" rel="noopener noreferrer" data-testid="trace-link">"Open the trace"</a>
+                {trace_id.map(|id| view! { <span class="mono quiet">{id}</span> })}
+            </dd>
+        </div>
+    })
+}
