@@ -114,7 +114,9 @@ impl LogEvent<'_> {
             | LogEvent::RoutingBest(RoutingBest { ids, .. })
             | LogEvent::Unreachable(Unreachable { ids, .. })
             | LogEvent::PrefillBypassed(PrefillBypassed { ids, .. })
-            | LogEvent::RoutedDirectly(RoutedDirectly { ids, .. }) => (ids.router.as_deref(), ids.http.as_deref()),
+            | LogEvent::RoutedDirectly(RoutedDirectly { ids, .. }) => {
+                (ids.router.as_deref(), ids.http.as_deref())
+            }
             LogEvent::RoutingInput(RoutingInput { request_id, http_id, .. })
             | LogEvent::RouteDone(RouteDone { request_id, http_id, .. })
             | LogEvent::RequestReceived(RequestReceived { request_id, http_id, .. })

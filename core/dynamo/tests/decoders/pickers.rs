@@ -31,7 +31,8 @@ fn every_form_says_the_same_of_a_choice() {
     for (form, text) in FORMS {
         let all = lines(text);
         assert_eq!(all.len(), 3 * (1 + 9 + 1 + 1 + 1), "{form}");
-        let of_first: Vec<_> = all.iter().filter(|(.., of)| of.request_id.as_deref() == Some(&*id_of(1))).collect();
+        let of_first: Vec<_> =
+            all.iter().filter(|(.., of)| of.request_id.as_deref() == Some(&*id_of(1))).collect();
         assert_eq!(of_first.len(), 13, "{form}");
         assert_eq!(of_first[0].2.step, PickerStep::Profile("default".into()), "{form}");
         let scored = |of: &PickerStep<'_>| match of {
@@ -92,7 +93,11 @@ fn only_lines_of_these_messages_are_read() {
 fn a_line_that_is_not_as_a_picker_writes_it_is_refused_and_says_where() {
     let of = |line: &str| decode(line.as_bytes()).expect_err(line);
     for (line, reason, part) in [
-        (r#"{"msg":"Calculated score","plugin":"a/a","endpoint":{"name":"p"}}"#, Reason::MissingField, "score"),
+        (
+            r#"{"msg":"Calculated score","plugin":"a/a","endpoint":{"name":"p"}}"#,
+            Reason::MissingField,
+            "score",
+        ),
         (
             r#"{"msg":"Calculated score","plugin":"a/a","endpoint":{"name":"p"},"score":"1"}"#,
             Reason::WrongType,

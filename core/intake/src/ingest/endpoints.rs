@@ -59,9 +59,9 @@ impl Ingest {
                 vec![self.endpoint(context, endpoint, at_ms, out)]
             }
             PickerStep::Handled(address) => vec![self.endpoint_at(context, address, at_ms, out)],
-            PickerStep::Profile(_) | PickerStep::Scored { .. } | PickerStep::Picked { endpoint: None, .. } => {
-                Vec::new()
-            }
+            PickerStep::Profile(_)
+            | PickerStep::Scored { .. }
+            | PickerStep::Picked { endpoint: None, .. } => Vec::new(),
         };
         let signal = RequestSignal::Picker { log, record, line, endpoints: &endpoints };
         out.observe(context.observed(self, signal));

@@ -130,8 +130,7 @@ impl Run {
                 kv_usage: *kv_usage,
             })
         };
-        let mut candidates: Vec<ScoredCandidate> =
-            listed.iter().zip(workers).filter_map(candidate).collect();
+        let mut candidates: Vec<ScoredCandidate> = listed.iter().zip(workers).filter_map(candidate).collect();
         // Two ports of a pod may be one worker here: the better one counts, as it would have been picked.
         candidates.sort_by(|a, b| {
             let score = |of: &ScoredCandidate| of.score.unwrap_or(f64::NEG_INFINITY);
