@@ -285,6 +285,28 @@ impl TreeChanges {
         later.map(move |(at, change)| (change, blocks(at)))
     }
 
+    /// Writes to `out` the tokens of each block that a worker of a pool held on its device at a time and has removed since.
+    pub(super) fn removed_since(
+        &self,
+        at: Micros,
+        is_in_pool: impl Fn(WorkerIx) -> bool,
+        out: &mut Vec<TokensHash>,
+    ) {
+        out.clear();
+        // The first change of a worker's block shows how it was before.
+        let mut changed: HashSet<(WorkerIx, Option<BlockHash>, TokensHash)> = HashSet::new();
+        let is_of = |change: &Change| change.tier.is_none() && is_in_pool(change.worker);
+        for (change, blocks) in self.after(at).filter(|(change, _)| is_of(change)) {
+            for block in blocks {
+                if changed.insert((change.worker, block.parent(), block.tokens)) && block.was_held {
+                    out.push(block.tokens);
+                }
+            }
+        }
+        out.sort_unstable();
+        out.dedup();
+    }
+
     /// Where the blocks of the change behind that one begin.
     fn first_after(&self, change: usize) -> u64 {
         self.changes.get(change + 1).map_or(self.count, |next| next.first)

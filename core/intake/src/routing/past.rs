@@ -178,22 +178,6 @@ impl Past {
         out.extend(self.holders.iter().enumerate().map(|(at, more)| owners_now(at) + more > 0));
     }
 
-    /// Whether any worker held the block at a position of the prompt on its device at a time, by what changed since, where names do not
-    /// lead to it: behind a block that is long gone. A block of the same tokens behind others is taken for it.
-    pub(super) fn was_held(&self, position: usize, at: Micros) -> bool {
-        let Some(&tokens) = self.local.get(position) else { return false };
-        let is_later =
-            |change: &&Change| change.at > at && change.tier.is_none() && change.block.tokens == tokens;
-        // The first change of each worker shows how it was before.
-        let mut later: Vec<(WorkerIx, Option<BlockHash>)> = Vec::new();
-        self.changes.iter().filter(is_later).any(|change| {
-            let of = (change.worker, change.block.parent());
-            let is_first = !later.contains(&of);
-            later.push(of);
-            is_first && change.block.was_held
-        })
-    }
-
     /// Whether anything changed along the prompt in the lower tiers.
     pub(super) fn has_tier_changes(&self) -> bool {
         self.changes.iter().any(|change| change.tier.is_some())

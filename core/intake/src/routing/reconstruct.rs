@@ -16,6 +16,7 @@ use radixscope_model::record::{
     Candidate, DisplacedBy, GoneReason, NotReconstructed, PathEnd, Reuse, same_cost,
 };
 use radixscope_router::cost::{self, Common, Load, Overlap, RoutedRequest, WorkerInput};
+use radixscope_router::hash::chain_hash;
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::{Cluster, TierBlocks, TierPaths, is_peer};
 use radixscope_state::per_worker::PerWorker;
@@ -30,6 +31,9 @@ const BEFORE_MS: u64 = 50;
 /// How long after a decision something may be reported that the router knew already: clocks of two machines, and words
 /// that are written after the deed.
 pub(super) const AFTER_MS: u64 = 20;
+/// Most hashes that are computed to find blocks of one prompt among those that were removed since its choice: some milliseconds.
+const MOST_COMPARISONS: usize = 1 << 20;
+
 /// Times tried of each kind. Within the window more changes concern one prompt or its workers only under a load at
 /// which neighbouring states hardly differ.
 const MAX_TIMES: usize = 16;
@@ -130,6 +134,8 @@ pub(super) struct Reconstructor {
     blocks: Vec<u64>,
     /// Whether any worker held each of them.
     are_held: Vec<bool>,
+    /// Tokens of blocks that were removed since.
+    removed_since: Vec<TokensHash>,
     /// By slot: whether the router could choose the worker.
     is_eligible: Vec<bool>,
     inputs: Vec<WorkerInput>,
@@ -389,17 +395,31 @@ impl Reconstructor {
         if let Some(&first) = self.blocks.get(ours as usize) {
             starts.add(choice.report.worker, first, choice.report.decision);
         }
-        // Workers may hold what follows a block that all of them removed, and may have removed it since.
-        let was_cached = |block: u32| {
+        // Workers may hold what follows a block that all of them removed, and may have removed it since. Names do not lead to it, so that
+        // it is found by what its tokens make of the hash of all before it.
+        let mut comparisons = MOST_COMPARISONS;
+        let mut is_listed = false;
+        let mut was_cached = |block: u32| {
             let position = block as usize;
-            let is_held = self.are_held.get(position).is_some_and(|&is_held| is_held);
-            let went = |&chain: &u64| gone.latest(pool, BlockHash(chain)).map(|gone| gone.at_ms);
-            is_held
-                || self
-                    .blocks
-                    .get(position)
-                    .and_then(went)
-                    .is_some_and(|went_ms| went_ms <= at.millis() || self.past.was_held(position, at))
+            let Some(chain) = self.blocks.get(position).copied().map(BlockHash) else { return false };
+            if self.are_held.get(position).is_some_and(|&is_held| is_held) {
+                return true;
+            }
+            let Some(went) = gone.latest(pool, chain) else { return false };
+            if went.at_ms <= at.millis() {
+                return true;
+            }
+            if !std::mem::replace(&mut is_listed, true) {
+                let is_in_pool = |worker| cluster.pool_of(worker) == Some(pool);
+                changes.removed_since(at, is_in_pool, &mut self.removed_since);
+            }
+            let above = position.checked_sub(1).and_then(|above| self.blocks.get(above).copied());
+            let left = comparisons;
+            comparisons = left.saturating_sub(self.removed_since.len());
+            self.removed_since
+                .iter()
+                .take(left)
+                .any(|&tokens| chain_hash(above.map(BlockHash), tokens) == chain)
         };
         let mut seen = held.max(anywhere);
         while seen < prompt_blocks && was_cached(seen) {

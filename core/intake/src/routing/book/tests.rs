@@ -381,6 +381,8 @@ fn context(completed: Option<&Completed>) -> PartContext<'_> {
         settings: RouterSettings::new(Formula::E),
         was_named: true,
         in_state: &[],
+        scores_in_state: None,
+        trace_id: None,
         session: None,
         may_be_bound: false,
     }
