@@ -234,6 +234,16 @@ fn in_flight(shown: &ViewContext<'_>, now: Millis) -> Tile {
     let known = shown.worker_list().filter_map(|ix| Some((ix, shown.worker(ix)?.in_flight.now()?)));
     let known: Vec<(WorkerIx, u32)> = known.collect();
     let Some(&most) = known.iter().max_by_key(|(_, requests)| *requests) else {
+        if shown.has_no_router() {
+            let title = "Engines report no single requests, and there is no router. How many they run is in their own metrics (Workers)";
+            let status_text = "no data: no router".to_owned();
+            return Tile {
+                value: UNKNOWN.to_owned(),
+                status_text,
+                title: title.to_owned(),
+                ..Tile::default()
+            };
+        }
         let title = "Not reported: when requests begin and end on a worker. Known from active_sequences_events (routers with --router-replica-sync), or from a frontend's log: --logs FILE (Dynamo ≥ 1.5)";
         let status_text = "no data: set --logs".to_owned();
         return Tile { value: UNKNOWN.to_owned(), status_text, title: title.to_owned(), ..Tile::default() };

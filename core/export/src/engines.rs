@@ -1,6 +1,6 @@
 //! Engines that are listened to without Dynamo, one row each: the same in the API, in `radixscope sources` and on the page.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use radixscope_model::id::{Decimal, Worker};
 use radixscope_model::number_format::count;
@@ -31,7 +31,8 @@ pub struct EngineRow {
     /// Batches that it sent again.
     pub replayed: u64,
     /// What came of asking for missed batches: `none` (no replay endpoint is given), `waiting`, `from`, `nothing`, `failed`.
-    pub replay: &'static str,
+    #[serde(serialize_with = "word")]
+    pub replay: Replay,
     /// Number of the first batch that it sent again the last time; `null` unless `replay` is `from`.
     pub replay_from: Option<Decimal>,
     /// Times that it began anew while it was listened to.
@@ -60,12 +61,9 @@ impl EngineRow {
 
     fn of(cluster: &Cluster, feed: &EngineFeed) -> Self {
         let state = feed.worker.and_then(|ix| cluster.worker(ix));
-        let (replay, replay_from) = match feed.replay {
-            Replay::None => ("none", None),
-            Replay::Waiting => ("waiting", None),
-            Replay::From(first) => ("from", Some(Decimal(first))),
-            Replay::Nothing => ("nothing", None),
-            Replay::Failed => ("failed", None),
+        let replay_from = match feed.replay {
+            Replay::From(first) => Some(Decimal(first)),
+            _ => None,
         };
         Self {
             name: feed.name.clone(),
@@ -78,7 +76,7 @@ impl EngineRow {
             received: feed.received,
             lost: state.map_or(0, |state| state.missed_total),
             replayed: feed.replayed,
-            replay,
+            replay: feed.replay,
             replay_from,
             restarts: feed.restarts,
             block_size_tokens: feed.block_size_tokens,
@@ -118,12 +116,12 @@ impl EngineRow {
 
     /// What it sent again.
     pub fn replay_text(&self) -> String {
-        match (self.replay, self.replay_from) {
-            ("none", _) => "no replay endpoint given".to_owned(),
-            ("waiting", _) => "waiting for it".to_owned(),
-            ("failed", _) => "replay endpoint does not answer".to_owned(),
-            (_, Some(Decimal(first))) => format!("{} from no. {} on", count(self.replayed), count(first)),
-            _ => count(self.replayed),
+        match self.replay {
+            Replay::None => "no replay endpoint given".to_owned(),
+            Replay::Waiting => "waiting for it".to_owned(),
+            Replay::Failed => "replay endpoint does not answer".to_owned(),
+            Replay::From(first) => format!("{} from no. {} on", count(self.replayed), count(first)),
+            Replay::Nothing => count(self.replayed),
         }
     }
 
@@ -142,6 +140,10 @@ impl EngineRow {
         }
         format!("{} ({}): {}", self.name, self.engine_text(), parts.join(", "))
     }
+}
+
+fn word<S: Serializer>(replay: &Replay, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(replay.as_str())
 }
 
 #[cfg(test)]

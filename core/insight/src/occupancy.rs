@@ -14,7 +14,14 @@ pub struct Occupancy {
     /// How far its bar is filled, 0 … 1: a share of the capacity; where that is unknown, of what the worker of its pool with
     /// most blocks holds.
     pub share: Option<f64>,
+    /// What reports its capacity.
+    pub reports_capacity: &'static str,
 }
+
+/// What reports the capacity of workers of Dynamo, and of engines without it.
+const OF_DYNAMO: &str = "its model card (total_kv_blocks), read from discovery, reports it";
+const OF_ENGINE: &str =
+    "the engine's own metrics report it: metrics=URL of --engine-events, or found with --kubernetes";
 
 impl Occupancy {
     /// Of a worker.
@@ -27,7 +34,8 @@ impl Occupancy {
         };
         let of = |blocks: u64| blocks as f64 / capacity.as_ref().map_or_else(most, |all| all.value) as f64;
         let share = blocks.map(of);
-        Self { blocks, capacity, share }
+        let reports_capacity = if cluster.engine_of(worker).is_some() { OF_ENGINE } else { OF_DYNAMO };
+        Self { blocks, capacity, share, reports_capacity }
     }
 
     /// `3,631 / 12.3k`, `3,631`, `–`.
@@ -51,9 +59,9 @@ impl Occupancy {
                 source.label()
             ),
             (Some(blocks), None) => format!(
-                "{} blocks. Capacity unknown: its model card (total_kv_blocks), read from discovery, reports it. \
-                 The bar compares with the worker with most blocks",
-                count(blocks)
+                "{} blocks. Capacity unknown: {}. The bar compares with the worker with most blocks",
+                count(blocks),
+                self.reports_capacity
             ),
         }
     }

@@ -172,7 +172,7 @@ pub enum EngineInput {
         /// The batch.
         body: Bytes,
     },
-    /// The connection changed.
+    /// The connection changed; with [`LinkState::Ended`] the publisher is gone for good.
     Link {
         /// Where it stands.
         state: LinkState,

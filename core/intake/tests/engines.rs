@@ -8,11 +8,11 @@ use bytes::Bytes;
 use radixscope_captures::EngineRecording;
 use radixscope_dynamo::subject::Subject;
 use radixscope_dynamo::{DecodeError, Reason};
-use radixscope_intake::{EngineInput, EnginePublisher, Intake, Payload, Received};
+use radixscope_intake::{Break, EngineInput, EnginePublisher, Intake, Payload, Received};
 use radixscope_model::id::{Millis, PoolIx, SourceIx, WorkerId, WorkerIx};
 use radixscope_model::record::{
-    Engine, EventForm, EventTransport, HashForm, KnowledgeWhy, LinkState, MissedCause, QueryState, Replay,
-    SourceKind, Tier, TreeKnowledge,
+    DepartureCause, Engine, EventForm, EventTransport, HashForm, KnowledgeWhy, LinkState, MissedCause,
+    QueryState, Replay, SourceKind, Tier, TreeKnowledge,
 };
 use radixscope_router::hash::chain_hash;
 use radixscope_state::cluster::{BlockSizeSource, Cluster};
@@ -234,6 +234,54 @@ fn an_engine_that_begins_anew_holds_nothing_of_before() {
     assert_eq!(stage.knowledge(FIRST).0, TreeKnowledge::Partial, "its first three batches were not received");
     assert_eq!(stage.cluster.engines()[0].restarts, 2);
     assert_eq!(stage.cluster.missed_total(), 0);
+}
+
+#[test]
+fn a_publisher_that_is_gone_for_good_takes_its_worker_with_it() {
+    let recorded = EngineRecording::of("vllm-0.32.0");
+    let mut stage = Stage::new();
+    let (gone, stays) = (publisher(1, Engine::Vllm), publisher(2, Engine::Vllm));
+    for engine in [&gone, &stays] {
+        stage.play(engine, &recorded, (0, 0, ALL));
+    }
+    stage.flush();
+    let ended = || EngineInput::Link { state: LinkState::Ended, detail: "".into() };
+    // Once more changes nothing, nor does one that never was.
+    for engine in [&gone, &gone, &publisher(3, Engine::Vllm)] {
+        stage.give(engine, ended());
+    }
+    stage.flush();
+    let names: Vec<_> = stage.cluster.engines().iter().map(|feed| feed.name.clone()).collect();
+    assert_eq!(names, ["tcp://e2:5557"]);
+    let held = |ix| (stage.cluster.blocks(ix), stage.cluster.worker(ix).unwrap().departure.map(|of| of.why));
+    let all = Some(recorded.expected.held as u64);
+    assert_eq!((held(FIRST), held(WorkerIx(1))), ((Some(0), Some(DepartureCause::Discovery)), (all, None)));
+    assert_eq!((stage.cluster.missed_total(), stage.cluster.rejected_total()), (0, 0));
+}
+
+#[test]
+fn engines_that_are_not_listened_to_after_a_restart_have_left() {
+    let recorded = EngineRecording::of("vllm-0.32.0");
+    let mut stage = Stage::new();
+    let engines = [publisher(1, Engine::Vllm), publisher(2, Engine::Vllm)];
+    for engine in &engines {
+        stage.play(engine, &recorded, (0, 0, ALL));
+    }
+    stage.flush();
+    stage.intake = Intake::default();
+    let away = Break { since_ms: Millis(stage.at_ms), until_ms: Millis(stage.at_ms + 5_000) };
+    stage.intake.resume(away, &mut stage.cluster);
+    stage.intake.source("engines", SourceKind::Engines, away.until_ms, &mut stage.cluster).unwrap();
+    stage.at_ms += 6_000;
+    stage.give(&engines[1], EngineInput::Link { state: LinkState::Connecting, detail: "".into() });
+    stage.flush();
+    assert_eq!(stage.cluster.engines().len(), 2, "it may still be announced");
+    stage.at_ms += 40_000;
+    stage.flush();
+    let names: Vec<_> = stage.cluster.engines().iter().map(|feed| feed.name.clone()).collect();
+    assert_eq!(names, ["tcp://e2:5557"]);
+    let departed = |ix| stage.cluster.worker(WorkerIx(ix)).unwrap().departure.is_some();
+    assert_eq!((departed(0), departed(1)), (true, false));
 }
 
 #[test]

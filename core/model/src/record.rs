@@ -925,7 +925,7 @@ pub enum DepartureCause {
     Metrics,
     /// No message named it for long, and its slot was needed.
     Silent,
-    /// Discovery no longer holds its endpoint or its model card.
+    /// Discovery no longer holds its endpoint or its model card, or Kubernetes the pod of an engine.
     Discovery,
 }
 

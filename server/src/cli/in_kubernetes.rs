@@ -19,6 +19,7 @@ use crate::source::kubernetes::survey::{Cluster, Place, Survey};
 use crate::source::kubernetes::tunnel::{Listener, Target, Tunnels};
 use crate::source::logs::PodLogs;
 use crate::source::prometheus::PodMetrics;
+use crate::source::zmq::PodEngines;
 
 /// A cluster, and what was found in it.
 pub(super) struct InKubernetes {
@@ -47,7 +48,7 @@ pub(super) async fn find(from: &mut Sources) -> Result<Option<InKubernetes>, Fai
     let usage = |error: InvalidOption| Failure::Usage(error.into());
     let cluster = Cluster::connect(&from.kubernetes, namespace).await.map_err(usage)?;
     let survey = Survey::of(&cluster).await;
-    let pods = follow::follow(cluster.clone(), survey.epps.clone(), &survey.pods);
+    let pods = follow::follow(cluster.clone(), survey.selectors.clone(), &survey.pods);
     let tunnels = (!survey.table.is_inside).then(|| Tunnels::new(cluster.clone(), pods.clone()));
     let mut found = InKubernetes {
         cluster,
@@ -126,16 +127,21 @@ impl InKubernetes {
     }
 
     /// The sources that follow its pods.
-    pub(super) fn feeds(self, from: &Sources) -> Result<Vec<Feed>, Failure> {
+    pub(super) fn feeds(self, from: &Sources, gate: &Arc<Gate>) -> Result<Vec<Feed>, Failure> {
         let Self { cluster, pods, tunnels, listeners, .. } = self;
         let with_namespace = cluster.namespace.is_none();
+        let usage = |error: InvalidOption| Failure::Usage(error.into());
+        let engines = PodEngines::new(pods.clone(), gate, tunnels.clone(), with_namespace).map_err(usage)?;
         let metrics = PodMetrics::new(&from.prometheus, pods.clone(), tunnels, with_namespace);
-        let metrics = metrics.map_err(|error| Failure::Usage(error.into()))?;
+        let metrics = metrics.map_err(usage)?;
         let logs = PodLogs::new(cluster, pods, with_namespace);
         Ok(vec![
             Feed::new(PodMetrics::NAME.to_owned(), SourceKind::Prometheus, async move |to, stopped| {
                 let _listeners = listeners;
                 metrics.run(to, stopped).await;
+            }),
+            Feed::new(PodEngines::NAME.to_owned(), SourceKind::Engines, |to, stopped| {
+                engines.run(to, stopped)
             }),
             Feed::new(PodLogs::NAME.to_owned(), SourceKind::Logs, |to, stopped| logs.run(to, stopped)),
         ])

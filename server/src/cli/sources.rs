@@ -99,7 +99,7 @@ pub(super) fn feeds(from: Sources, found: Option<InKubernetes>) -> Result<Feeds,
         Feed::new(source.name().to_owned(), SourceKind::Logs, |to, stopped| source.run(to, stopped))
     }));
     if let Some(found) = found {
-        feeds.extend(found.feeds(&from)?);
+        feeds.extend(found.feeds(&from, &gate)?);
     }
     let sources =
         traces::TraceSource::all(traces.request_trace).map_err(|error| Failure::Usage(anyhow!(error)))?;

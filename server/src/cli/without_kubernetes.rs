@@ -1,5 +1,7 @@
 //! `--kubernetes` in a binary that was built without it.
 
+use std::sync::Arc;
+
 use anyhow::anyhow;
 
 use super::Failure;
@@ -48,7 +50,7 @@ impl InKubernetes {
         match *self {}
     }
 
-    pub(super) fn feeds(self, _: &Sources) -> Result<Vec<Feed>, Failure> {
+    pub(super) fn feeds(self, _: &Sources, _: &Arc<Gate>) -> Result<Vec<Feed>, Failure> {
         match self {}
     }
 }

@@ -54,6 +54,16 @@ impl Kubernetes {
         self.change(state, PODS, name, Some(pod.to_string()));
     }
 
+    /// A pod of an engine without Dynamo, which this command starts.
+    pub fn add_engine(&self, name: &str, ip: &str, command: &Value) {
+        let state = self.state();
+        let mut metadata = metadata(name, state.version + 1);
+        metadata["uid"] = uid(name).into();
+        let pod = json!({"metadata": metadata, "spec": {"containers": [{"name": "engine", "command": command}]},
+            "status": {"phase": "Running", "podIP": ip}});
+        self.change(state, PODS, name, Some(pod.to_string()));
+    }
+
     /// A pod of NATS, with the service of its chart.
     pub fn add_nats(&self, address: SocketAddr) {
         let state = self.state();

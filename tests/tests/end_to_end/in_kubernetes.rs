@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
 
+use radixscope_captures::publisher::Publisher;
+use radixscope_captures::{EngineRecording, Replayer};
 use radixscope_tests::discovery::{Registered, event_channel, until_workers};
 use radixscope_tests::kubernetes::{Kubernetes, NAMESPACE, USER};
 use radixscope_tests::nats::Nats;
@@ -208,4 +210,86 @@ async fn what_is_found_missing_and_refused_is_a_table() {
     assert!(code == Some(2) && text.contains("no context \"other\""), "{code:?}: {text}");
     let (code, text) = run(&api, &["check", "--kubernetes", "--for", "1s", "--output", "json"]);
     assert!(code != Some(2) && text.contains("Links to all configured sources"), "{code:?}: {text}");
+}
+
+/// SGLang's HTTP server, which says where it publishes.
+async fn sglang() -> SocketAddr {
+    let info = json!({"kv_events": {"publisher": "zmq", "endpoint_host": "*", "endpoint_port_base": 5560, "dp_size": 1}});
+    let router = Router::new().route("/server_info", get(async move || axum::Json(info)));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let at = listener.local_addr().expect("it is bound");
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    at
+}
+
+fn socket(endpoint: &str) -> SocketAddr {
+    endpoint.strip_prefix("tcp://").and_then(|at| at.parse().ok()).expect("a socket")
+}
+
+/// Waits for engines by their names, and for cached blocks of the workers that are there, by pool.
+async fn until_engines(server: &Radixscope, engines: &[&str], held: &[(&str, usize)]) {
+    let what = format!("{engines:?} hold {held:?}");
+    server
+        .until_cluster(&what, |cluster| {
+            let list = |name: &str| cluster[name].as_array().expect("a list").clone();
+            let names: Vec<String> = list("engines").iter().map(|of| of["name"].to_string()).collect();
+            let is_there = |of: &&Value| of["gone"].is_null();
+            let mut blocks: Vec<(String, u64)> = list("workers")
+                .iter()
+                .filter(is_there)
+                .filter_map(|of| Some((of["component"].as_str()?.to_owned(), of["blocks"].as_u64()?)))
+                .collect();
+            blocks.sort_unstable();
+            let held = held.iter().map(|(pool, blocks)| ((*pool).to_owned(), *blocks as u64));
+            let is_so = names == engines.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>()
+                && blocks == held.collect::<Vec<_>>();
+            wait::expect(is_so, || format!("{names:?}, {blocks:?}"))
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn engines_without_dynamo_are_listened_to_as_long_as_their_pods_are_there() {
+    let api = Kubernetes::start().await;
+    let (vllm, sglang_) = (EngineRecording::of("vllm-0.32.0"), EngineRecording::of("sglang-0.5.23"));
+    let ring = Replayer::bind(vllm.replay[0].len() == 4);
+    vllm.live.iter().enumerate().for_each(|(at, frames)| ring.keep(at as u64, &frames[2]));
+    let (of_vllm, of_sglang) = (Publisher::bind(1), Publisher::bind(1));
+    let config =
+        r#"{"enable_kv_cache_events":true,"endpoint":"tcp://*:5557","replay_endpoint":"tcp://*:5558"}"#;
+    api.add_engine("vllm-0", "10.0.0.31", &json!(["vllm", "serve", "chat", "--kv-events-config", config]));
+    api.route("vllm-0", 5_557, socket(&of_vllm.endpoint()));
+    api.route("vllm-0", 5_558, socket(&ring.endpoint()));
+    api.add_engine("web-0", "10.0.0.33", &json!(["vllm", "serve", "chat"]));
+    let server = serve(&api).await;
+    of_vllm.wait_for_subscribers("", 1);
+    // What was published before anybody listened is requested again.
+    vllm.live.iter().skip(5).for_each(|frames| of_vllm.publish(frames));
+    until_engines(&server, &["tcp://10.0.0.31:5557 of vllm-0"], &[("chat", vllm.expected.held)]).await;
+    until(
+        &server,
+        "engines/kubernetes",
+        "live",
+        "No KV events of web-0: its command has no --kv-events-config",
+    )
+    .await;
+    // Another one comes.
+    api.add_engine(
+        "sglang-0",
+        "10.0.0.32",
+        &json!(["python3", "-m", "sglang.launch_server", "--model-path", "other"]),
+    );
+    api.route("sglang-0", 30_000, sglang().await);
+    api.route("sglang-0", 5_560, socket(&of_sglang.endpoint()));
+    of_sglang.wait_for_subscribers("", 1);
+    sglang_.live.iter().for_each(|frames| of_sglang.publish(frames));
+    let both = ["tcp://10.0.0.31:5557 of vllm-0", "tcp://10.0.0.32:5560 of sglang-0"];
+    let held = [("chat", vllm.expected.held), ("other", sglang_.expected.held)];
+    until_engines(&server, &both, &held).await;
+    // The first one goes.
+    api.remove_pod("vllm-0");
+    until_engines(&server, &both[1..], &held[1..]).await;
+    let cluster = server.cluster().await;
+    let gone = cluster["workers"].as_array().expect("a list").iter().filter(|of| !of["gone"].is_null());
+    assert_eq!(gone.map(|of| of["gone"]["why"].clone()).collect::<Vec<_>>(), ["discovery"], "{cluster}");
 }

@@ -39,7 +39,7 @@ pub struct LaneFigures {
 impl LaneFigures {
     /// Of a worker.
     pub fn of(cluster: &Cluster, worker: WorkerIx, now: Millis) -> Option<Self> {
-        let Occupancy { blocks, capacity, share } = Occupancy::of(cluster, worker);
+        let Occupancy { blocks, capacity, share, .. } = Occupancy::of(cluster, worker);
         let share = share.filter(|_| capacity.is_some());
         let is_incomplete = cluster.is_incomplete(worker);
         let occupancy = match (share, &capacity) {

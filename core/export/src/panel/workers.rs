@@ -213,14 +213,19 @@ pub fn capacity_note(cluster: &Cluster, workers: impl IntoIterator<Item = Worker
         cluster.worker(*ix).is_some_and(|state| state.last_event_ms.is_some())
             && cluster.capacity(*ix).is_none()
     };
-    let unsized_workers = workers.into_iter().filter(is_unsized).count() as u64;
-    (unsized_workers > 0).then(|| {
-        format!(
-            "Capacity unknown for {}: total_kv_blocks of the model card, read with --discovery, reports it. Bars compare with the \
-             worker with most blocks.",
-            plural(unsized_workers, "worker", "workers")
-        )
-    })
+    let (engines, workers): (Vec<_>, Vec<_>) =
+        workers.into_iter().filter(is_unsized).partition(|&worker| cluster.engine_of(worker).is_some());
+    let note = |count: usize, (one, more): (&str, &str), reported: &str| {
+        (count > 0)
+            .then(|| format!("Capacity unknown for {}: {reported}. ", plural(count as u64, one, more)))
+            .unwrap_or_default()
+    };
+    let by_card = "total_kv_blocks of the model card, read with --discovery, reports it";
+    let by_engine =
+        "the engines' own metrics report it (metrics=URL of --engine-events, or found with --kubernetes)";
+    let notes = note(workers.len(), ("worker", "workers"), by_card)
+        + &note(engines.len(), ("engine", "engines"), by_engine);
+    (!notes.is_empty()).then(|| format!("{notes}Bars compare with the worker with most blocks."))
 }
 
 /// Why there is no worker.

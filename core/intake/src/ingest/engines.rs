@@ -15,7 +15,9 @@ use radixscope_dynamo::error::{DecodeError, Faults, Reason};
 use radixscope_dynamo::kv_event::{KvData, KvEvent, KvEvents, ResidencyDomain};
 use radixscope_dynamo::subject::Subject;
 use radixscope_model::id::{BlockHash, Millis, TokensHash, Worker, WorkerId, WorkerIx};
-use radixscope_model::record::{Block, Engine, EngineFeed, EventTransport, Record, Tier};
+use radixscope_model::record::{
+    Block, DepartureCause, Engine, EngineFeed, Entry, EventTransport, LinkState, Record, Tier,
+};
 use radixscope_router::hash::{Hasher, Seed, multimodal_hash};
 use radixscope_state::cluster::{Cluster, MAX_ENGINES};
 use radixscope_state::tree::{NodeId, Tree};
@@ -40,6 +42,8 @@ pub(super) struct Engines {
     /// Key of the publisher that sends under a publisher id.
     senders: BTreeMap<u64, u64>,
     scratch: Option<Box<(EngineBatch, RouterHasher)>>,
+    /// Those of a state that was gone on from, until it is certain which of them are still there.
+    kept: Vec<EngineFeed>,
 }
 
 struct EngineState {
@@ -117,6 +121,17 @@ impl Engines {
         self.workers.len()
     }
 
+    /// Goes on from a state that was kept.
+    pub(super) fn resume(&mut self, cluster: &Cluster) {
+        self.kept = cluster.engines().to_vec();
+    }
+
+    /// Those that were there before, and of which nothing was heard since. Given once.
+    pub(super) fn take_gone(&mut self) -> Vec<EngineFeed> {
+        let kept = std::mem::take(&mut self.kept).into_iter();
+        kept.filter(|kept| self.of.values().all(|of| of.feed.name != kept.name)).collect()
+    }
+
     /// Records what has become known.
     pub(super) fn flush(&mut self, at: Millis, out: &mut dyn FnMut(Record<'_>)) {
         for state in self.of.values_mut().filter(|state| state.is_due(at)) {
@@ -183,6 +198,10 @@ impl Ingest {
         input: &EngineInput,
         out: &mut S,
     ) -> Result<(), Faults> {
+        if matches!(input, EngineInput::Link { state: LinkState::Ended, .. }) {
+            self.engine_ended(received, publisher, out);
+            return Ok(());
+        }
         let Some(state) = self.engines.state(publisher) else {
             let text = format!("more than {MAX_ENGINES} publishers of engines");
             return Err(DecodeError::new(Reason::TooLarge, text).into());
@@ -212,6 +231,18 @@ impl Ingest {
                 understood
             }
         }
+    }
+
+    /// A publisher is gone for good, and its worker with it.
+    fn engine_ended<S: Sink>(&mut self, received: &Received, publisher: &EnginePublisher, out: &mut S) {
+        let Engines { of, senders, workers, .. } = &mut self.engines;
+        let Some(EngineState { publisher_id, feed, .. }) = of.shift_remove(&publisher.key) else { return };
+        senders.remove(&publisher_id);
+        // Another one of that name may be there already.
+        if workers.get(&publisher.engine_name) == Some(&publisher.worker_id) {
+            workers.remove(&publisher.engine_name);
+        }
+        record_end(received.at_ms, feed, out);
     }
 
     fn engine_batch<S: Sink>(
@@ -334,6 +365,18 @@ impl Ingest {
         if let KvData::Stored { multimodal_inputs: count @ 1.., .. } = event.data {
             out.record(context.entry(Record::MultimodalInputs { worker: ix, count: count.into() }));
         }
+    }
+}
+
+/// Records that a publisher is gone, and its worker with it.
+pub(super) fn record_end(at_ms: Millis, mut feed: EngineFeed, out: &mut dyn Sink) {
+    let is_there =
+        |worker: &WorkerIx| out.cluster().worker(*worker).is_some_and(|state| state.departure.is_none());
+    let left = feed.worker.filter(is_there);
+    feed.link = LinkState::Ended;
+    out.record(Entry { at_ms, record: Record::EngineFeed(Box::new(feed)) });
+    if let Some(worker) = left {
+        out.record(Entry { at_ms, record: Record::Left { worker, why: DepartureCause::Discovery } });
     }
 }
 

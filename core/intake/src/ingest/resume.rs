@@ -7,6 +7,7 @@ use radixscope_model::record::{
 };
 use radixscope_state::cluster::{Cluster, WorkerState};
 
+use super::engines::record_end;
 use super::{Break, Ingest, RecordOut, Sink, Tally};
 
 /// After this time a worker that discovery or a frontend would list, and does not, has left while nothing was received: their
@@ -24,6 +25,7 @@ impl Ingest {
     pub(crate) fn resume(&mut self, away: Break, cluster: &Cluster) -> Vec<Record<'static>> {
         self.interner.resume(away.since_ms, cluster);
         self.attach.resume(cluster);
+        self.engines.resume(cluster);
         self.away = Some(away);
         for (source, state) in (0..).map(SourceIx).zip(cluster.sources()) {
             self.tallies.push(Tally::default());
@@ -55,11 +57,15 @@ impl Ingest {
         }
     }
 
-    /// Records who left while nothing was received: workers on no list, although others are, that sent nothing since.
+    /// Records who left while nothing was received: engines that are not listened to any more, and workers on no list, although others
+    /// are, that sent nothing since.
     pub(super) fn record_departures(&mut self, at_ms: Millis, out: &mut dyn Sink) {
         let Some(away) = self.away.take_if(|away| at_ms.since(away.until_ms) > LISTED_WITHIN_MS) else {
             return;
         };
+        for gone in self.engines.take_gone() {
+            record_end(at_ms, gone, out);
+        }
         let why = match (self.discovered.is_empty(), self.instances.is_empty()) {
             (false, _) => DepartureCause::Discovery,
             (true, false) => DepartureCause::Health,

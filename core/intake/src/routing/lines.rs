@@ -250,7 +250,8 @@ impl Lines {
                 && state.left_ms.is_none()
         };
         let left = |state: &SettingsState| {
-            let (source, of, after_ms) = (state.source, state.of.clone(), Some(state.latest.by_ms));
+            // Choices before it were made with them.
+            let (source, of, after_ms) = (state.source, state.of.clone(), Some(at));
             let news = ReportedSettings { source, of, revision: None, numbers: None, after_ms, by_ms: at };
             Record::Settings(Box::new(news))
         };

@@ -67,6 +67,19 @@ pub enum Replay {
     Failed,
 }
 
+impl Replay {
+    /// Name in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Waiting => "waiting",
+            Self::From(_) => "from",
+            Self::Nothing => "nothing",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 /// A publisher of an engine that is listened to directly: one rank. Replaces what was recorded of the same name.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct EngineFeed {

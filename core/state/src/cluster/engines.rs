@@ -2,13 +2,13 @@
 
 use super::{Cluster, Head};
 use radixscope_model::id::{PoolIx, WorkerIx};
-use radixscope_model::record::{EngineFeed, EventTransport};
+use radixscope_model::record::{EngineFeed, EventTransport, LinkState};
 
 /// Most publishers that are kept; as many as workers.
 pub const MAX_ENGINES: usize = super::MAX_WORKERS;
 
 impl Cluster {
-    /// Publishers of engines, in the order in which they were first recorded.
+    /// Publishers of engines that are not gone for good, in the order in which they were first recorded.
     pub fn engines(&self) -> &[EngineFeed] {
         &self.head.engines
     }
@@ -37,6 +37,10 @@ impl Cluster {
 
     pub(super) fn fold_engine(&mut self, feed: &EngineFeed) {
         let Head { engines, workers, .. } = &mut self.head;
+        if feed.link == LinkState::Ended {
+            engines.retain(|known| known.name != feed.name);
+            return;
+        }
         let mut feed = feed.clone();
         feed.worker = feed.worker.filter(|&worker| workers.get(worker).is_some());
         match engines.iter().position(|known| known.name == feed.name) {

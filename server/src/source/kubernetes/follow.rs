@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::watcher::{self, Event, watcher};
 use tokio::sync::watch;
 
-use super::pods::{Labels, PodInfo};
+use super::pods::{PodInfo, Selectors};
 use super::survey::Cluster;
 use super::{Failed, PAGES, PODS, WATCH_S};
 use crate::source::SourceStatus;
@@ -71,22 +71,22 @@ impl Pods {
     }
 }
 
-/// Follows the pods of a cluster, from those that were `found`, while anybody looks at them. `epps`: see [`PodInfo::of`].
-pub(crate) fn follow(cluster: Cluster, epps: Vec<Labels>, found: &[PodInfo]) -> watch::Receiver<Pods> {
+/// Follows the pods of a cluster, from those that were `found`, while anybody looks at them. `by`: see [`PodInfo::of`].
+pub(crate) fn follow(cluster: Cluster, by: Selectors, found: &[PodInfo]) -> watch::Receiver<Pods> {
     let (to, pods) = watch::channel(Pods::of(found));
     tokio::spawn(async move {
         tokio::select! {
             () = to.closed() => {}
-            () = forever(cluster, &epps, &to) => {}
+            () = forever(cluster, &by, &to) => {}
         }
     });
     pods
 }
 
-async fn forever(mut cluster: Cluster, epps: &[Labels], to: &watch::Sender<Pods>) {
+async fn forever(mut cluster: Cluster, by: &Selectors, to: &watch::Sender<Pods>) {
     let (mut failures, mut page) = (0, 0);
     loop {
-        let failed = until_failed(&cluster, epps, to, PAGES[page], &mut failures).await;
+        let failed = until_failed(&cluster, by, to, PAGES[page], &mut failures).await;
         if matches!(failed, Failed::TooLong(_)) && page + 1 < PAGES.len() {
             page += 1;
         }
@@ -107,7 +107,7 @@ async fn forever(mut cluster: Cluster, epps: &[Labels], to: &watch::Sender<Pods>
 
 async fn until_failed(
     cluster: &Cluster,
-    epps: &[Labels],
+    by: &Selectors,
     to: &watch::Sender<Pods>,
     page: u32,
     failures: &mut u32,
@@ -119,7 +119,7 @@ async fn until_failed(
         match event {
             Ok(Event::Init) => listing = Pods::default(),
             Ok(Event::InitApply(pod)) => {
-                if let Some(pod) = PodInfo::of(pod, epps) {
+                if let Some(pod) = PodInfo::of(pod, by) {
                     listing.put(pod);
                 }
             }
@@ -135,7 +135,7 @@ async fn until_failed(
             // Most changes of a pod change nothing that matters here.
             Ok(Event::Apply(pod)) => {
                 let key = key(&pod);
-                let pod = PodInfo::of(pod, epps);
+                let pod = PodInfo::of(pod, by);
                 to.send_if_modified(|pods| match pod {
                     Some(pod) => pods.put(pod),
                     None => pods.all.remove(&key).is_some(),
@@ -171,7 +171,7 @@ mod tests {
     fn frontend(name: &str, ip: &str) -> PodInfo {
         let pod = json!({"metadata": {"name": name, "namespace": "ns", "labels": {"nvidia.com/dynamo-component-type": "frontend"}},
             "spec": {"containers": [{"name": "main"}]}, "status": {"podIP": ip}});
-        PodInfo::of(serde_json::from_value(pod).unwrap(), &[]).unwrap()
+        PodInfo::of(serde_json::from_value(pod).unwrap(), &Selectors::default()).unwrap()
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! get, list, watch, logs and port-forward.
 
 mod bounds;
+pub(crate) mod engine;
 mod failure;
 pub(crate) mod follow;
 pub(crate) mod pods;

@@ -6,6 +6,10 @@ use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 
+use radixscope_model::record::Engine;
+
+use super::engine::{self, PodEngine};
+
 /// Label of all pods of a DynamoGraphDeployment: its name.
 const GRAPH: &str = "nvidia.com/dynamo-graph-deployment-name";
 /// What a pod of a DynamoGraphDeployment is.
@@ -35,7 +39,11 @@ pub(crate) enum Role {
     OtherOfDynamo,
     /// vLLM or SGLang of llm-d, without Dynamo.
     LlmD,
-    /// SGLang without Dynamo or llm-d.
+    /// An engine that an InferencePool selects, without Dynamo or llm-d.
+    InPool,
+    /// vLLM without any of them.
+    Vllm,
+    /// SGLang without any of them.
     Sglang,
     Nats,
     Etcd,
@@ -50,6 +58,8 @@ impl Role {
             Self::Worker => "worker",
             Self::OtherOfDynamo => "other of Dynamo",
             Self::LlmD => "llm-d engine",
+            Self::InPool => "engine of an InferencePool",
+            Self::Vllm => "vLLM",
             Self::Sglang => "SGLang",
             Self::Nats => "NATS",
             Self::Etcd => "etcd",
@@ -72,6 +82,8 @@ pub(crate) struct PodInfo {
     pub(crate) is_ready: bool,
     /// Port of its metrics.
     pub(crate) metrics_port: Option<u16>,
+    /// The engine in it, if it is one without Dynamo.
+    pub(crate) engine: Option<PodEngine>,
     /// The container whose log tells of routing.
     pub(crate) log_container: Option<String>,
     /// How often that container was restarted.
@@ -85,16 +97,31 @@ pub(crate) struct PodInfo {
 /// The variables of Dynamo that name where its parts meet.
 pub(crate) const VARIABLES: [&str; 3] = ["NATS_SERVER", "ETCD_ENDPOINTS", "DYN_DISCOVERY_BACKEND"];
 
+/// What selects the pods of inference gateways.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Selectors {
+    /// Of the services of endpoint pickers.
+    pub(crate) epps: Vec<Labels>,
+    /// Of InferencePools: engines.
+    pub(crate) engines: Vec<Labels>,
+}
+
 impl PodInfo {
-    /// `None`: it has nothing to do with Dynamo or an engine, or is over. `epps`: what the services of endpoint pickers select.
-    pub(crate) fn of(pod: Pod, epps: &[Labels]) -> Option<Self> {
+    /// `None`: it has nothing to do with Dynamo or an engine, or is over.
+    pub(crate) fn of(pod: Pod, selectors: &Selectors) -> Option<Self> {
         let labels = pod.metadata.labels.unwrap_or_default();
         let (spec, status) = (pod.spec?, pod.status.unwrap_or_default());
         if matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")) {
             return None;
         }
-        let is_epp = epps.iter().any(|epp| is_selected(&labels, epp));
-        let role = if is_epp { Role::Epp } else { role(&labels, &spec.containers)? };
+        let is_selected_by = |all: &[Labels]| all.iter().any(|by| is_selected(&labels, by));
+        let role = match role(&labels, &spec.containers) {
+            _ if is_selected_by(&selectors.epps) => Role::Epp,
+            None | Some(Role::Vllm | Role::Sglang) if is_selected_by(&selectors.engines) => Role::InPool,
+            role => role?,
+        };
+        let is_engine = matches!(role, Role::LlmD | Role::InPool | Role::Vllm | Role::Sglang);
+        let engine = is_engine.then(|| PodEngine::of(&labels, &spec.containers)).flatten();
         let main = main_container(&spec.containers)?;
         let statuses = status.container_statuses.unwrap_or_default();
         let restarts =
@@ -108,7 +135,9 @@ impl PodInfo {
             role,
             graph: labels.get(GRAPH).cloned(),
             is_ready: !statuses.is_empty() && statuses.iter().all(|container| container.ready),
-            metrics_port: metrics_port(role, main),
+            metrics_port: metrics_port(role, main)
+                .or_else(|| engine.as_ref().and_then(|engine| engine.metrics_port)),
+            engine,
             log_container: has_log.then(|| main.name.clone()),
             restarts,
             variables: variables(&spec.containers),
@@ -145,11 +174,11 @@ fn role(labels: &Labels, containers: &[Container]) -> Option<Role> {
         Some("etcd") => return Some(Role::Etcd),
         _ => {}
     }
-    let is_sglang = |container: &Container| {
-        let mut words = container.command.iter().chain(&container.args).flatten();
-        words.any(|word| word.contains("sglang.launch_server"))
-    };
-    containers.iter().any(is_sglang).then_some(Role::Sglang)
+    containers.iter().find_map(engine::started).and_then(|engine| match engine {
+        Engine::Vllm => Some(Role::Vllm),
+        Engine::Sglang => Some(Role::Sglang),
+        Engine::TensorRtLlm => None,
+    })
 }
 
 /// The operator's main container, or the first one.
@@ -166,7 +195,9 @@ fn metrics_port(role: Role, main: &Container) -> Option<u16> {
         Role::Frontend => Some(named("http").unwrap_or(FRONTEND_PORT)),
         Role::Worker => named("system"),
         Role::Epp => Some(named("metrics").unwrap_or(EPP_PORT)),
-        Role::OtherOfDynamo | Role::LlmD | Role::Sglang | Role::Nats | Role::Etcd => None,
+        // Of an engine its command tells.
+        Role::LlmD | Role::InPool | Role::Vllm | Role::Sglang => None,
+        Role::OtherOfDynamo | Role::Nats | Role::Etcd => None,
     }
 }
 
@@ -188,7 +219,7 @@ mod tests {
         let pod = json!({"metadata": {"name": "p", "namespace": "ns", "uid": "u", "labels": labels},
             "spec": {"containers": containers}, "status": {"podIP": "10.0.0.7", "phase": "Running",
                 "containerStatuses": [{"name": "main", "ready": true, "restartCount": 2, "image": "", "imageID": ""}]}});
-        PodInfo::of(serde_json::from_value(pod).unwrap(), &[])
+        PodInfo::of(serde_json::from_value(pod).unwrap(), &Selectors::default())
     }
 
     #[test]
@@ -231,6 +262,8 @@ mod tests {
         assert_eq!(role(json!({"app.kubernetes.io/name": "etcd"}), plain.clone()), Some(Role::Etcd));
         let sglang = json!([{"name": "c", "command": ["python3", "-m", "sglang.launch_server"]}]);
         assert_eq!(role(json!({}), sglang), Some(Role::Sglang));
+        let vllm = json!([{"name": "c", "args": ["vllm serve m"]}]);
+        assert_eq!(role(json!({}), vllm), Some(Role::Vllm));
         assert_eq!(role(json!({"app": "web"}), plain), None);
     }
 
@@ -245,8 +278,9 @@ mod tests {
         assert!(!is_selected(&pod, &labels(&[])));
         let epp = json!({"metadata": {"name": "p", "labels": {"inferencepool": "llama-epp"}},
             "spec": {"containers": [{"name": "epp", "ports": [{"name": "metrics", "containerPort": 9091}]}]}});
-        let of =
-            PodInfo::of(serde_json::from_value(epp).unwrap(), &[labels(&[("inferencepool", "llama-epp")])]);
+        let selectors =
+            Selectors { epps: vec![labels(&[("inferencepool", "llama-epp")])], ..Selectors::default() };
+        let of = PodInfo::of(serde_json::from_value(epp).unwrap(), &selectors);
         assert_eq!(of.map(|pod| (pod.role, pod.metrics_port)), Some((Role::Epp, Some(9091))));
     }
 }

@@ -9,11 +9,11 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::core::{NamespaceResourceScope, ObjectList, PartialObjectMeta};
 use kube::{Api, Client};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize as _, Serialize};
 use url::Url;
 
-use super::pods::{Labels, PodInfo, Role, is_selected};
+use super::pods::{Labels, PodInfo, Role, Selectors, is_selected};
 use super::rights::{Right, rights, user};
 use super::{
     Failed, Failures, GRAPHS, PAGES, PODS, POOLS, Reach, Resource, SELECTOR, SERVICES, SLICES, WORKERS,
@@ -134,8 +134,8 @@ pub(crate) struct Table {
 pub(crate) struct Survey {
     pub(crate) table: Table,
     pub(crate) pods: Vec<PodInfo>,
-    /// What the services of endpoint pickers select.
-    pub(crate) epps: Vec<Labels>,
+    /// What selects the pods of inference gateways.
+    pub(crate) selectors: Selectors,
     pub(crate) nats: Option<Place>,
     pub(crate) etcd: Option<Place>,
     /// Whether Dynamo's processes register in Kubernetes.
@@ -180,14 +180,15 @@ impl Survey {
         );
         let no_services = Vec::new();
         let known = services.as_ref().unwrap_or(&no_services);
-        let epps = epps(pools.as_deref().unwrap_or_default(), known);
+        let of_gateways = pools.as_deref().unwrap_or_default();
+        let selectors = Selectors { epps: epps(of_gateways, known), engines: engines(of_gateways) };
         // A pod has some ten kilobytes, of which little is held.
         let pods = list(
             |params: ListParams| {
                 let api = cluster.api::<Pod>();
                 async move { api.list(&params).await }
             },
-            |pod| PodInfo::of(pod, &epps),
+            |pod| PodInfo::of(pod, &selectors),
             PODS,
             failures,
         );
@@ -209,7 +210,7 @@ impl Survey {
             ("Frontends", &[Role::Frontend][..]),
             ("Endpoint pickers", &[Role::Epp]),
             ("Workers", &[Role::Worker]),
-            ("Engines without Dynamo", &[Role::LlmD, Role::Sglang]),
+            ("Engines without Dynamo", &[Role::LlmD, Role::InPool, Role::Vllm, Role::Sglang]),
         ] {
             rows.push(row(what, &pods, |pods| {
                 let all: Vec<_> = pods.iter().filter(|pod| of.contains(&pod.role)).collect();
@@ -235,7 +236,7 @@ impl Survey {
             rows,
             rights,
         };
-        Self { table, pods, epps, nats, etcd, is_registered_here }
+        Self { table, pods, selectors, nats, etcd, is_registered_here }
     }
 }
 
@@ -364,6 +365,17 @@ fn epps(pools: &[DynamicObject], services: &[Service]) -> Vec<Labels> {
         services.iter().find(is_it)?.spec.as_ref()?.selector.clone()
     };
     pools.iter().filter_map(picker).collect()
+}
+
+/// What InferencePools select.
+fn engines(pools: &[DynamicObject]) -> Vec<Labels> {
+    let selected = |pool: &DynamicObject| {
+        let selector = pool.data.get("spec")?.get("selector")?;
+        // Labels by themselves before the API was stable.
+        let labels = selector.get("matchLabels").unwrap_or(selector);
+        Labels::deserialize(labels).ok()
+    };
+    pools.iter().filter_map(selected).collect()
 }
 
 /// Where a service is: as pods are told, or by its pods.

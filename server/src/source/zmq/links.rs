@@ -14,6 +14,9 @@ const NAMED_WITHIN: Duration = Duration::from_secs(5);
 
 /// What engines are called that are listened to without Dynamo.
 pub(super) const ENGINES: &str = "engines";
+/// The same in the pods of a cluster.
+#[cfg(feature = "kubernetes")]
+pub(super) const POD_ENGINES: &str = "publishers in pods";
 
 /// The state of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -78,6 +81,13 @@ impl Links {
     pub(super) fn status(&self) -> SourceStatus {
         let Self { what, .. } = self;
         let all = self.links.len();
+        #[cfg(feature = "kubernetes")]
+        if all == 0 && *what == POD_ENGINES {
+            return SourceStatus::new(
+                LinkState::Live,
+                "No pod of an engine without Dynamo that publishes KV events.",
+            );
+        }
         if all == 0 && *what == ENGINES {
             return SourceStatus::new(LinkState::Live, "Waiting for engines to connect.");
         }

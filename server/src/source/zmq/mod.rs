@@ -38,6 +38,8 @@ use crate::source::gate::{Crossing, Evidence, Gate};
 use crate::source::link::{StatusSender, doubled, next_command, run_on_thread, with_jitter};
 use broker::Brokers;
 pub use engines::EngineSource;
+#[cfg(feature = "kubernetes")]
+pub use engines::PodEngines;
 use links::{Links, PublisherLink};
 use peer::Timeouts;
 use publisher::Publisher;

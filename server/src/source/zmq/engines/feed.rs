@@ -74,6 +74,13 @@ impl Output {
         self.to.offer(now(), self.payload(input), true);
     }
 
+    /// Says that it is gone for good.
+    #[cfg(feature = "kubernetes")]
+    pub(super) async fn ended(&self) -> Result<(), HubEnded> {
+        let input = EngineInput::Link { state: LinkState::Ended, detail: Box::default() };
+        self.to.deliver(now(), self.payload(input)).await
+    }
+
     async fn replay(&self, replay: Replay) -> Result<(), HubEnded> {
         self.to.deliver(now(), self.payload(EngineInput::Replay(replay))).await
     }

@@ -10,13 +10,15 @@
 
 mod bound;
 mod feed;
+#[cfg(feature = "kubernetes")]
+mod pods;
 mod sequencer;
 mod server_info;
 
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -40,6 +42,8 @@ use crate::source::gate::{Crossing, Evidence, Gate};
 use crate::source::link::StatusSender;
 use bound::Bound;
 use feed::{Feed, Output};
+#[cfg(feature = "kubernetes")]
+pub use pods::PodEngines;
 use server_info::{Client, Layout};
 
 /// Engines named in the name of the source; of more, how many.
@@ -60,22 +64,26 @@ pub struct EngineSource {
 struct Named {
     engine: Option<Engine>,
     subject: Arc<Subject>,
+    /// Tells pods of one name from each other; empty outside of Kubernetes.
+    pod_uid: Box<str>,
 }
 
 impl Named {
     fn of(engine: &EngineAt) -> Self {
-        Self { engine: engine.engine, subject: Arc::new(Subject::of_engines(&engine.pool)) }
+        let subject = Arc::new(Subject::of_engines(&engine.pool));
+        Self { engine: engine.engine, subject, pod_uid: Box::default() }
     }
 
     /// The publisher `name` of the engine `who`.
     fn publisher(&self, who: &str, name: &str, rank: Option<u32>) -> EnginePublisher {
+        let id = |name: &str| xxh3_64(format!("{name}{}", self.pod_uid).as_bytes());
         EnginePublisher {
             name: name.into(),
             engine_name: who.into(),
             engine: self.engine,
-            worker_id: WorkerId(xxh3_64(who.as_bytes())),
+            worker_id: WorkerId(id(who)),
             rank,
-            key: xxh3_64(name.as_bytes()),
+            key: id(name),
             subject: Arc::clone(&self.subject),
         }
     }
@@ -128,8 +136,9 @@ impl EngineSource {
                             continue;
                         }
                         let report = link(endpoint.to_string(), &mut links);
+                        let (who, way) = (first.to_string(), (&gate, timeouts));
                         let (feed, output) =
-                            feed((&named, &first.to_string()), &layout, rank, (&gate, timeouts), &to);
+                            feed((&named, &who), (&layout, Evidence::Operator), rank, way, &to);
                         // In the order of the command line.
                         output.link(LinkState::Connecting, "");
                         tokio::spawn(feed.listen(output, report));
@@ -147,11 +156,14 @@ impl EngineSource {
                     let report = link(engine.shown(), &mut links);
                     let server = Server {
                         url: url.clone(),
+                        host: None,
+                        evidence: None,
                         shown: engine.shown(),
                         client: self.client.clone(),
                         named,
                         gate,
                         timeouts,
+                        outputs: Arc::default(),
                     };
                     tokio::spawn(server.listen(to.clone(), report));
                 }
@@ -182,7 +194,7 @@ fn ranks_of(first: &ZmqEndpoint, ranks: u16) -> Vec<ZmqEndpoint> {
 /// The publisher of a rank. `who`: the engine.
 fn feed(
     (named, who): (&Named, &str),
-    layout: &Layout,
+    (layout, evidence): (&Layout, Evidence<'static>),
     rank: usize,
     (gate, timeouts): (&Arc<Gate>, Timeouts),
     to: &SourceHandle,
@@ -190,20 +202,27 @@ fn feed(
     let endpoint = layout.publishers[rank].clone();
     let replay = layout.replays.get(rank).cloned();
     let own_rank = (layout.publishers.len() > 1).then_some(rank as u32);
-    let publisher = named.publisher(who, &endpoint.to_string(), own_rank);
+    // The address of a pod says little.
+    let name = if named.pod_uid.is_empty() { endpoint.to_string() } else { format!("{endpoint} of {who}") };
+    let publisher = named.publisher(who, &name, own_rank);
     let output = Output::new(publisher, replay.is_some(), to.clone());
-    let evidence = if layout.is_elsewhere { Evidence::Discovery } else { Evidence::Operator };
     (Feed { endpoint, replay, evidence, gate: Arc::clone(gate), timeouts }, output)
 }
 
 /// SGLang's HTTP server, which says where it publishes.
 struct Server {
     url: url::Url,
+    /// Where it is, if that is another host than the one that is asked.
+    host: Option<String>,
+    /// What shows that its publishers may be connected to. `None`: whoever gave its address, if they are there too.
+    evidence: Option<Evidence<'static>>,
     shown: String,
     client: Client,
     named: Named,
     gate: Arc<Gate>,
     timeouts: Timeouts,
+    /// What it publishes now.
+    outputs: Arc<Mutex<Vec<Arc<Output>>>>,
 }
 
 impl Server {
@@ -225,7 +244,13 @@ impl Server {
                     let worst = worst.or_else(|| states.iter().find(|state| **state == PublisherLink::New));
                     report.set_status(worst.unwrap_or(&PublisherLink::Connected).clone()).await;
                 }
-                () = sleep(ask) => match self.client.layout(&self.url).await {
+                () = sleep(ask) => match self.client.layout(&self.url, self.host.as_deref()).await {
+                    // What a pod says leads nowhere else.
+                    Ok(layout) if self.host.is_some() && layout.is_elsewhere => {
+                        ask = ASK_EVERY;
+                        let detail = format!("{} names another host than its pod", self.shown);
+                        report.set_status(PublisherLink::Broken { detail, is_refused: true }).await;
+                    }
                     Ok(layout) => {
                         (failed, ask) = (0, ASK_EVERY);
                         if listening.as_ref().is_some_and(|(known, _)| *known == layout) {
@@ -233,9 +258,18 @@ impl Server {
                         }
                         let mut tasks = JoinSet::new();
                         states = vec![PublisherLink::New; layout.publishers.len()];
+                        let of_layout = match layout.is_elsewhere {
+                            true => Evidence::Discovery,
+                            false => Evidence::Operator,
+                        };
+                        let evidence = self.evidence.unwrap_or(of_layout);
+                        self.outputs.lock().unwrap_or_else(PoisonError::into_inner).clear();
                         for rank in 0..layout.publishers.len() {
-                            let way = (&self.gate, self.timeouts);
-                            let (feed, output) = feed((&self.named, &self.shown), &layout, rank, way, &to);
+                            let (way, where_to) = ((&self.gate, self.timeouts), (&layout, evidence));
+                            let (feed, output) = feed((&self.named, &self.shown), where_to, rank, way, &to);
+                            let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
+                            outputs.push(Arc::clone(&output));
+                            drop(outputs);
                             let report = LinkReport { id: rank as u64, to: inner.clone() };
                             tasks.spawn(feed.listen(output, report));
                         }

@@ -61,10 +61,10 @@ impl Client {
         Ok(Self(HyperClient::builder(TokioExecutor::new()).build(connector)))
     }
 
-    /// Asks where an engine publishes.
-    pub(super) async fn layout(&self, server: &Url) -> Result<Layout, SourceStatus> {
+    /// Asks where an engine publishes. `host`: where it is, if that is another host than the one that is asked.
+    pub(super) async fn layout(&self, server: &Url, host: Option<&str>) -> Result<Layout, SourceStatus> {
         match tokio::time::timeout(WITHIN, self.get(server)).await {
-            Ok(body) => layout(server, &body?),
+            Ok(body) => layout(server, host, &body?),
             Err(_) => Err(SourceStatus::connecting(format!(
                 "{server} did not respond within {} s",
                 WITHIN.as_secs()
@@ -102,7 +102,7 @@ impl Client {
     }
 }
 
-fn layout(server: &Url, body: &[u8]) -> Result<Layout, SourceStatus> {
+fn layout(server: &Url, host: Option<&str>, body: &[u8]) -> Result<Layout, SourceStatus> {
     let info: ServerInfo = serde_json::from_slice(body).map_err(|error| {
         SourceStatus::refused(format!("{server}server_info is not what SGLang sends: {error}"))
     })?;
@@ -114,7 +114,7 @@ fn layout(server: &Url, body: &[u8]) -> Result<Layout, SourceStatus> {
              '{{\"publisher\":\"zmq\",\"endpoint\":\"tcp://*:5557\",\"replay_endpoint\":\"tcp://*:5558\"}}'"
         )));
     };
-    let own = server.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let own = host.or(server.host_str()).unwrap_or_default().trim_matches(['[', ']']);
     let told = endpoint_host.trim_matches(['[', ']']);
     let is_elsewhere = !matches!(told, "*" | "0.0.0.0" | "::" | "") && told != own;
     let host = if is_elsewhere { told } else { own };
@@ -139,7 +139,7 @@ mod tests {
     fn read(server: &str, body: &str) -> Result<(Vec<String>, Vec<String>, bool), String> {
         let server = Url::parse(server).unwrap();
         let text = |all: Vec<ZmqEndpoint>| all.iter().map(ToString::to_string).collect();
-        layout(&server, body.as_bytes())
+        layout(&server, None, body.as_bytes())
             .map(|layout| (text(layout.publishers), text(layout.replays), layout.is_elsewhere))
             .map_err(|failed| failed.detail)
     }
@@ -158,6 +158,16 @@ mod tests {
             read("http://[fd00::1]:30000", v6).unwrap(),
             (vec!["tcp://[fd00::2]:5557".into()], vec![], true)
         );
+    }
+
+    #[test]
+    fn behind_a_tunnel_it_is_where_its_pod_is() {
+        let server = Url::parse("http://127.0.0.1:40001").unwrap();
+        let body = r#"{"kv_events":{"endpoint_host":"*","endpoint_port_base":5557,"dp_size":1}}"#;
+        let found =
+            layout(&server, Some("fd00::7"), body.as_bytes()).map_err(|failed| failed.detail).unwrap();
+        assert_eq!(found.publishers[0].to_string(), "tcp://[fd00::7]:5557");
+        assert!(!found.is_elsewhere);
     }
 
     #[test]
