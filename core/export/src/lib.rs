@@ -18,5 +18,5 @@ pub mod tree;
 pub use checks::{FindingFilter, Findings, Incident, Summary, pending_text};
 pub use memory::Memories;
 pub use reuse::ReuseReport;
-pub use trace_url::{InvalidTraceUrl, TraceUrl};
 pub use rows::{Decisions, DecisionsOf, Totals, decision_row};
+pub use trace_url::{InvalidTraceUrl, TraceUrl};

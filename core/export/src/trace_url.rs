@@ -57,7 +57,9 @@ pub enum InvalidTraceUrl {
     #[error("expected a host without a placeholder, name or password, and / ? or # behind it")]
     Host,
     /// A placeholder that is not known.
-    #[error("{{{0}}} is not known: expected {{request_id}}, {{trace_id}}, {{session}} or {{time_ms}}; other braces are written %7B and %7D")]
+    #[error(
+        "{{{0}}} is not known: expected {{request_id}}, {{trace_id}}, {{session}} or {{time_ms}}; other braces are written %7B and %7D"
+    )]
     Placeholder(String),
     /// A brace without the other.
     #[error("a brace without the other: write %7B and %7D for braces that are not of a placeholder")]
@@ -80,8 +82,11 @@ impl FromStr for TraceUrl {
         if text.len() > MAX_BYTES {
             return Err(InvalidTraceUrl::TooLong);
         }
-        let is_foreign =
-            |c: &char| c.is_control() || c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`' | '\\' | '^' | '|');
+        let is_foreign = |c: &char| {
+            c.is_control()
+                || c.is_whitespace()
+                || matches!(c, '"' | '\'' | '<' | '>' | '`' | '\\' | '^' | '|')
+        };
         if let Some(c) = text.chars().find(is_foreign) {
             return Err(InvalidTraceUrl::Character(c));
         }
@@ -179,7 +184,8 @@ mod tests {
             decision.trace_id = Some("0af7".to_owned());
         };
         assert_eq!(
-            link("https://logs.example.org/q/{request_id}?s={session}&t={time_ms}#{trace_id}", named).as_deref(),
+            link("https://logs.example.org/q/{request_id}?s={session}&t={time_ms}#{trace_id}", named)
+                .as_deref(),
             Some(
                 "https://logs.example.org/q/a%2F..%2Fb%3Fc%3D%22d%22%26e%23f%20%7Bx%7D?s=%C3%BCn%C3%AFcode&t=7#0af7"
             )

@@ -48,7 +48,7 @@ impl Stage {
 
     /// An engine at this place is listened to.
     fn engine(&mut self, name: &str) -> WorkerId {
-        let worker_id = WorkerId(name.len() as u64 * 1_000 + u64::from(name.as_bytes()[name.len() - 6]));
+        let worker_id = WorkerId(name.bytes().fold(7, |id: u64, byte| id.wrapping_mul(31) + u64::from(byte)));
         let publisher = EnginePublisher {
             name: name.into(),
             engine_name: name.into(),
@@ -87,14 +87,26 @@ fn a_choice_has_every_endpoint_with_its_scores() {
         assert_eq!(all.len(), 3);
         let decision = &all[0].decision;
         assert_eq!(decision.request_id.as_deref(), Some("7c0f6f5e-91cd-4a0c-9f6d-000000000001"));
-        assert_eq!((decision.arithmetic, decision.decided_by), (Arithmetic::EndpointPicker, Some(DecidedBy::Scores)));
+        assert_eq!(
+            (decision.arithmetic, decision.decided_by),
+            (Arithmetic::EndpointPicker, Some(DecidedBy::Scores))
+        );
         assert_eq!((decision.completeness, decision.dispatched), (Completeness::AllCandidates, Some(true)));
         let scores = decision.scores.as_deref().unwrap();
-        assert_eq!(scores.scorers, ["queue-scorer", "kv-cache-utilization-scorer", "prefix/prefix-cache-scorer"]);
-        assert_eq!((scores.profile.as_deref(), scores.picker.as_deref()), (Some("default"), Some("max-score-picker")));
+        assert_eq!(
+            scores.scorers,
+            ["queue-scorer", "kv-cache-utilization-scorer", "prefix/prefix-cache-scorer"]
+        );
+        assert_eq!(
+            (scores.profile.as_deref(), scores.picker.as_deref()),
+            (Some("default"), Some("max-score-picker"))
+        );
         let of = |of: &ScoredCandidate| (of.score, of.by_scorer.clone(), of.running, of.waiting, of.kv_usage);
         let candidates: Vec<_> = scores.candidates.iter().map(of).collect();
-        assert_eq!(candidates[0], (Some(3.8), vec![Some(1.0), Some(0.9), Some(0.0)], Some(3), Some(0), Some(0.1)));
+        assert_eq!(
+            candidates[0],
+            (Some(3.8), vec![Some(1.0), Some(0.9), Some(0.0)], Some(3), Some(0), Some(0.1))
+        );
         assert_eq!(candidates[1].1, [Some(0.5), Some(0.75), Some(0.0)]);
         assert_eq!((scores.candidates.len(), scores.omitted), (3, 0));
         assert_eq!(decision.worker, scores.candidates[0].worker);
@@ -104,7 +116,9 @@ fn a_choice_has_every_endpoint_with_its_scores() {
         assert_ne!(all[1].decision.worker, decision.worker);
         assert!(stage.names(all[0])[0].starts_with("llm-d/ms-llm-d-decode-7d9c8f-abcde"));
         // Nothing in blocks is known of them.
-        assert!(all[0].overlap_blocks().is_none() && decision.candidates.is_empty() && decision.logit.is_none());
+        assert!(
+            all[0].overlap_blocks().is_none() && decision.candidates.is_empty() && decision.logit.is_none()
+        );
     }
 }
 
@@ -120,7 +134,13 @@ fn times_and_requests_are_those_of_the_lines_however_they_mix() {
     let decided = |stage: &Stage| -> Vec<_> {
         let of = |d: &&DecisionEntry| {
             let decision = &d.decision;
-            (decision.request_id.clone(), stage.id(d), decision.decided_ms, stage.names(d), decision.scores.clone())
+            (
+                decision.request_id.clone(),
+                stage.id(d),
+                decision.decided_ms,
+                stage.names(d),
+                decision.scores.clone(),
+            )
         };
         stage.decisions().iter().map(of).map(|(a, b, c, d, e)| (a, b, c, d, e.map(|s| s.scorers))).collect()
     };
@@ -140,7 +160,10 @@ fn an_endpoint_is_the_engine_at_its_host_and_keeps_its_name() {
     assert_eq!(stage.id(all[0]), Worker { id: first, dp_rank: 0 });
     let pool = stage.cluster.pool(all[0].pool).unwrap();
     assert_eq!((&*pool.namespace, &*pool.component), ("engines", "vllm"));
-    assert_eq!(stage.cluster.endpoint_of(all[0].decision.worker), Some("llm-d/ms-llm-d-decode-7d9c8f-abcde-rank-0"));
+    assert_eq!(
+        stage.cluster.endpoint_of(all[0].decision.worker),
+        Some("llm-d/ms-llm-d-decode-7d9c8f-abcde-rank-0")
+    );
     let other = stage.cluster.pool(all[1].pool).unwrap();
     assert_eq!((&*other.namespace, &*other.component), ("llm-d", "endpoints"));
 }
@@ -193,7 +216,8 @@ fn profiles_of_one_request_are_decisions_of_their_own() {
     stage.read(lines.iter().map(|line| line.as_str()).chain(decode.iter().map(String::as_str)));
     stage.read(handed.iter().map(|line| line.as_str()));
     let all = stage.decisions();
-    let profiles: Vec<_> = all.iter().map(|of| of.decision.scores.as_ref().unwrap().profile.clone()).collect();
+    let profiles: Vec<_> =
+        all.iter().map(|of| of.decision.scores.as_ref().unwrap().profile.clone()).collect();
     assert_eq!(profiles, [Some("decode".to_owned()), Some("prefill".to_owned())]);
     assert_eq!((all[0].decision.dispatched, all[1].decision.dispatched), (Some(true), None));
     assert_eq!(all[0].decision.request_id, all[1].decision.request_id);
@@ -218,4 +242,41 @@ fn runs_without_a_pick_are_bounded() {
     let all = stage.decisions();
     assert_eq!(all.len(), 1);
     assert_eq!(all[0].decision.scores.as_ref().unwrap().candidates[0].by_scorer, [Some(1.0)]);
+}
+
+#[test]
+fn a_gateway_s_choice_is_a_decision_of_the_worker_at_its_url() {
+    const GATEWAY: &str = include_str!("../../dynamo/tests/fixtures/sglang_gateway/smg-1.13.0.jsonl");
+    let mut stage = Stage::new();
+    // SGLang's engine is listened to by the same URL; it is the only one of its port.
+    let ports: Vec<u16> = (30_001..=30_002).collect();
+    let engines: Vec<WorkerId> =
+        ports.iter().map(|port| stage.engine(&format!("http://127.0.0.1:{port}/"))).collect();
+    stage.read(GATEWAY.lines());
+    let all = stage.decisions();
+    assert_eq!(all.len(), 4);
+    let decision = &all[1].decision;
+    assert_eq!(
+        (decision.arithmetic, decision.decided_by),
+        (Arithmetic::SglangGateway, Some(DecidedBy::Scores))
+    );
+    assert!(engines.contains(&stage.id(all[1]).id));
+    assert_eq!(decision.completeness, Completeness::ChosenOnly);
+    assert_eq!(stage.cluster.worker(decision.worker).unwrap().model, "llama");
+    let scores = decision.scores.as_deref().unwrap();
+    assert_eq!((scores.picker.as_deref(), scores.candidates.len()), (Some("tree_match"), 1));
+    assert_eq!(scores.candidates[0].by_scorer, [Some(0.8947368264198303)]);
+    // A rank is a worker of its own.
+    let ranked =
+        GATEWAY.replace("http://127.0.0.1:30002", "http://127.0.0.1:30002@3").replace("req-", "rank-");
+    let mut of_rank = Stage::new();
+    of_rank.read(ranked.lines());
+    let decided = of_rank.decisions();
+    assert_eq!(of_rank.id(decided[0]).dp_rank, 3);
+    assert_eq!(of_rank.cluster.endpoint_of(decided[0].decision.worker), Some("127.0.0.1:30002@3"));
+    let why = all[1].why(|_| "W1".to_owned());
+    assert_eq!(
+        why,
+        "W1 was chosen by SGLang's model gateway: its tree matched 89.5 % of the prompt (branch tree_match)."
+    );
 }

@@ -55,7 +55,11 @@ pub(super) fn with_notice(page: &str, notice: &str) -> String {
 /// The page with the template of links to traces. It contains nothing that ends an attribute but `&`.
 pub(super) fn with_trace_url(page: &str, template: &TraceUrl) -> String {
     let template = template.to_string().replace('&', "&amp;");
-    page.replacen("</head>", &format!("<meta name=\"radixscope-trace-url\" content=\"{template}\"></head>"), 1)
+    page.replacen(
+        "</head>",
+        &format!("<meta name=\"radixscope-trace-url\" content=\"{template}\"></head>"),
+        1,
+    )
 }
 
 /// The Content-Security-Policy of `page`: own scripts, its inline scripts by hash, WebAssembly.

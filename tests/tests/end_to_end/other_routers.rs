@@ -50,12 +50,19 @@ async fn a_picker_s_log_shows_what_every_endpoint_scored() {
     assert_eq!((&candidates[0]["score"], &candidates[0]["selected"]), (&3.8.into(), &true.into()));
     assert_eq!(candidates[0]["by_scorer"], serde_json::json!([1.0, 0.9, 0.0]));
     assert_eq!(candidates[1]["endpoint"], "llm-d/ms-llm-d-decode-7d9c8f-fghij-rank-0");
-    assert_eq!((&first["cost"], &first["margin_blocks"], &first["overlap_blocks"]), (&Value::Null, &Value::Null, &Value::Null));
+    assert_eq!(
+        (&first["cost"], &first["margin_blocks"], &first["overlap_blocks"]),
+        (&Value::Null, &Value::Null, &Value::Null)
+    );
     let link = "https://logs.example.org/q?id=7c0f6f5e-91cd-4a0c-9f6d-000000000001&at=1795198014431";
     assert_eq!(first["trace_url"], link);
     // The worker is named, and its pool is that of the pods.
     let cluster = server.cluster().await;
-    let named = cluster["workers"].as_array().expect("workers").iter().find(|of| of["worker_id"] == first["worker_id"]);
+    let named = cluster["workers"]
+        .as_array()
+        .expect("workers")
+        .iter()
+        .find(|of| of["worker_id"] == first["worker_id"]);
     let named = named.expect("the chosen worker");
     assert_eq!(named["endpoint"], "llm-d/ms-llm-d-decode-7d9c8f-abcde-rank-0");
     assert_eq!(named["pool"], "llm-d/endpoints");
@@ -73,10 +80,17 @@ async fn the_details_of_a_picker_s_decision_list_scores_and_link_to_its_trace() 
     with_page(async |page| {
         page.size(1600, 900).await;
         page.open(&server.url(&format!("/?view=decisions&decision={id}"))).await;
-        page.until_true("its scores are shown", "document.querySelectorAll('[data-testid=scored]').length === 3").await;
+        page.until_true(
+            "its scores are shown",
+            "document.querySelectorAll('[data-testid=scored]').length === 3",
+        )
+        .await;
         let rows = page.texts("[data-testid=scored]").await;
         assert!(rows[0].contains("chosen") && rows[0].contains("score 3.8"), "{rows:?}");
-        assert!(rows[0].contains("kv-cache-utilization-scorer 0.9") && rows[0].contains("3 running"), "{rows:?}");
+        assert!(
+            rows[0].contains("kv-cache-utilization-scorer 0.9") && rows[0].contains("3 running"),
+            "{rows:?}"
+        );
         assert!(rows[1].contains("llm-d/ms-llm-d-decode-7d9c8f-fghij-rank-0"), "{rows:?}");
         assert_eq!(page.text("details-router").await.as_deref(), Some("endpoint picker (EPP)"));
         let why = page.text("why").await.unwrap_or_default();

@@ -65,8 +65,11 @@ pub(super) fn ScoresTable(store: Store, decided: DecisionEntry) -> impl IntoView
 fn line(store: Store, row: &Row, scorers: &[String], most: Option<f64>) -> impl IntoView + use<> {
     let Row { of, endpoint, is_chosen } = row;
     let number = |value: Option<f64>| value.map_or(UNKNOWN.to_owned(), |value| Short(value).to_string());
-    let by: Vec<String> =
-        scorers.iter().zip(&of.by_scorer).map(|(scorer, value)| format!("{scorer} {}", number(*value))).collect();
+    let by: Vec<String> = scorers
+        .iter()
+        .zip(&of.by_scorer)
+        .map(|(scorer, value)| format!("{scorer} {}", number(*value)))
+        .collect();
     let load = [
         of.running.map(|n| format!("{n} running")),
         of.waiting.map(|n| format!("{n} waiting")),

@@ -120,7 +120,8 @@ fn scores(of: DecisionFields<'_>) -> Option<String> {
     let number = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), |value| value.to_string());
     let one = |candidate: &ScoredCandidate| {
         let id = || of.cluster.worker(candidate.worker).map(|worker| worker.id.to_string());
-        let name = of.cluster.endpoint_of(candidate.worker).map(str::to_owned).or_else(id).unwrap_or_default();
+        let name =
+            of.cluster.endpoint_of(candidate.worker).map(str::to_owned).or_else(id).unwrap_or_default();
         let by = scores.scorers.iter().zip(&candidate.by_scorer);
         let by = by.map(|(scorer, value)| format!(" {scorer}={}", number(*value))).collect::<String>();
         format!("{name} {}{by}", number(candidate.score))

@@ -692,7 +692,12 @@ impl LineTime {
         ReportTime { at: self.at, is_received: self.decided_ms.is_none() }
     }
 
-    pub(super) fn key<'m>(&self, worker: WorkerIx, cluster: &Cluster, ids: &'m RequestIds<'_>) -> CorrelationKey<'m> {
+    pub(super) fn key<'m>(
+        &self,
+        worker: WorkerIx,
+        cluster: &Cluster,
+        ids: &'m RequestIds<'_>,
+    ) -> CorrelationKey<'m> {
         CorrelationKey {
             source: DecisionSource::Log,
             time: self.reported(),

@@ -32,7 +32,9 @@ impl Arithmetic {
     pub const fn to_text(self) -> &'static str {
         match self {
             Self::Dynamo => "Dynamo's router",
-            Self::EndpointPicker => "an endpoint picker (EPP) of llm-d or the Gateway API Inference Extension",
+            Self::EndpointPicker => {
+                "an endpoint picker (EPP) of llm-d or the Gateway API Inference Extension"
+            }
             Self::SglangGateway => "SGLang's model gateway",
         }
     }

@@ -122,7 +122,10 @@ mod tests {
             named.push(*worker);
             worker.0 += 10;
         });
-        assert_eq!((named, record.worker()), (vec![WorkerIx(1), WorkerIx(5), WorkerIx(2)], Some(WorkerIx(11))));
+        assert_eq!(
+            (named, record.worker()),
+            (vec![WorkerIx(1), WorkerIx(5), WorkerIx(2)], Some(WorkerIx(11)))
+        );
     }
 
     #[test]

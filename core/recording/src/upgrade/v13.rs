@@ -10,8 +10,8 @@ use radixscope_model::formula::Formula;
 use radixscope_model::frame::{Batch, BatchWriter, FrameError};
 use radixscope_model::id::{DecisionId, Millis, PoolIx, Seq, WorkerIx};
 use radixscope_model::record::{
-    self, Arithmetic, Candidate, Completeness, DecisionSource, DecisionSources, NotReconstructed, PathEnd, Progress,
-    Record, RoutingMode,
+    self, Arithmetic, Candidate, Completeness, DecisionSource, DecisionSources, NotReconstructed, PathEnd,
+    Progress, Record, RoutingMode,
 };
 use radixscope_state::cluster::PoolState;
 

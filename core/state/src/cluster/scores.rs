@@ -49,8 +49,13 @@ impl DecisionEntry {
                 );
             }
             (Some(own), Some((next, more))) => {
-                let _ =
-                    write!(text, " with a score of {}, though {} has {}", Short(own), name(next), Short(own + more));
+                let _ = write!(
+                    text,
+                    " with a score of {}, though {} has {}",
+                    Short(own),
+                    name(next),
+                    Short(own + more)
+                );
                 text += match &scores.picker {
                     Some(_) => ": its picker does not always take the highest",
                     None => "",
@@ -58,6 +63,17 @@ impl DecisionEntry {
             }
             (Some(own), None) if scores.candidates.len() == 1 => {
                 let _ = write!(text, ": it was the only one, with a score of {}", Short(own));
+            }
+            (None, _) if self.decision.arithmetic == Arithmetic::SglangGateway => {
+                let chosen =
+                    scores.of(self.decision.worker).and_then(|of| of.by_scorer.first().copied().flatten());
+                text += &match chosen {
+                    Some(share) => format!(
+                        ": its tree matched {} % of the prompt",
+                        Short((share * 1_000.0).round() / 10.0)
+                    ),
+                    None => String::new(),
+                };
             }
             _ => {}
         }
@@ -71,7 +87,7 @@ impl DecisionEntry {
         text.push('.');
         if scores.candidates.is_empty() && self.candidates_forgotten() {
             text += " Its candidates are no longer retained.";
-        } else if scores.candidates.is_empty() {
+        } else if scores.candidates.is_empty() && self.decision.arithmetic == Arithmetic::EndpointPicker {
             text += " What the others scored is in the picker's log at DEBUG (-v=4).";
         }
         if scores.omitted > 0 {
@@ -164,9 +180,8 @@ mod tests {
 
     #[test]
     fn the_reason_names_the_router_the_scores_and_who_came_next() {
-        let scores = |own: f64, other: f64| {
-            scored(vec![candidate(1, own, &[]), candidate(0, other, &[])]).why(label)
-        };
+        let scores =
+            |own: f64, other: f64| scored(vec![candidate(1, own, &[]), candidate(0, other, &[])]).why(label);
         let router = "an endpoint picker (EPP) of llm-d or the Gateway API Inference Extension";
         assert_eq!(
             scores(3.8, 2.5),
@@ -175,8 +190,14 @@ mod tests {
                  (picker max-score-picker)."
             )
         );
-        assert!(scores(2.5, 2.5).contains("and W1 has it too, so that chance decided"), "{}", scores(2.5, 2.5));
-        assert!(scores(1.0, 2.5).contains("with a score of 1, though W1 has 2.5: its picker does not always"));
+        assert!(
+            scores(2.5, 2.5).contains("and W1 has it too, so that chance decided"),
+            "{}",
+            scores(2.5, 2.5)
+        );
+        assert!(
+            scores(1.0, 2.5).contains("with a score of 1, though W1 has 2.5: its picker does not always")
+        );
     }
 
     #[test]
@@ -190,10 +211,12 @@ mod tests {
     fn a_ticket_has_the_scores_by_scorer_and_no_cost() {
         let entry =
             scored(vec![candidate(1, 3.8, &[Some(0.9), None]), candidate(0, 2.5, &[Some(0.0), Some(1.0)])]);
-        let ticket =
-            entry.ticket("now", |worker| (label(worker), Some(Worker::new(u64::from(worker.0), 0))));
+        let ticket = entry.ticket("now", |worker| (label(worker), Some(Worker::new(u64::from(worker.0), 0))));
         let rows: Vec<&str> = ticket.lines().filter(|line| line.starts_with('|')).collect();
-        assert_eq!(rows[0], "| worker | score | prefix\\|x | queue-scorer | running | waiting | KV cache in use | |");
+        assert_eq!(
+            rows[0],
+            "| worker | score | prefix\\|x | queue-scorer | running | waiting | KV cache in use | |"
+        );
         assert_eq!(rows[2], "| W2 (1/0) | 3.8 | 0.9 | unknown | 1 | unknown | 12.5 % | chosen |");
         assert_eq!(rows[3], "| W1 (0/0) | 2.5 | 0 | 1 | 0 | unknown | 12.5 % |  |");
         assert!(!ticket.contains("cost, blocks") && !ticket.contains("Cost gap"), "{ticket}");

@@ -208,7 +208,14 @@ mod tests {
         let rows: Vec<_> = file.get_row_iter(None).unwrap().map(Result::unwrap).collect();
         assert_eq!(rows.len(), 2);
         let computed = [
-            "overlap_share", "tie", "candidates", "sources", "endpoint", "score", "next_best_score", "scores",
+            "overlap_share",
+            "tie",
+            "candidates",
+            "sources",
+            "endpoint",
+            "score",
+            "next_best_score",
+            "scores",
         ];
         for (row, decided) in rows.iter().zip(decisions) {
             let json = serde_json::to_value(decision_row(&cluster, decided).unwrap()).unwrap();

@@ -46,6 +46,10 @@ fn of(
             && by.is_none_or(|ByFilter(by)| by == decided.decision.decided_by)
     };
     let meant = cluster.decisions().newest_first().filter(is_meant);
-    let of = DecisionsOf { workers: workers.as_deref(), pools: pools.as_deref(), trace_url: options.trace_url.as_ref() };
+    let of = DecisionsOf {
+        workers: workers.as_deref(),
+        pools: pools.as_deref(),
+        trace_url: options.trace_url.as_ref(),
+    };
     Ok(Decisions::of(cluster, meant.take(limit), of))
 }

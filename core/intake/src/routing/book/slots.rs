@@ -6,8 +6,8 @@ use std::sync::Arc;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{
-    Arithmetic, Candidate, Decision, DecisionSource, DecisionSources, Ended, NotReconstructed, Outcome, PathEnd,
-    Progress, Reuse, RoutingMode, Scores, same_cost,
+    Arithmetic, Candidate, Decision, DecisionSource, DecisionSources, Ended, NotReconstructed, Outcome,
+    PathEnd, Progress, Reuse, RoutingMode, Scores, same_cost,
 };
 use radixscope_router::Formula;
 use radixscope_state::requests::Prompt;

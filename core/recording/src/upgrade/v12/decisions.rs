@@ -9,8 +9,8 @@ use serde::Deserialize;
 use radixscope_model::formula::Formula;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, Seq, WorkerIx};
 use radixscope_model::record::{
-    self, Arithmetic, Candidate, Completeness, DecisionSource, DecisionSources, NotReconstructed, PathEnd, Progress,
-    RoutingMode, same_cost,
+    self, Arithmetic, Candidate, Completeness, DecisionSource, DecisionSources, NotReconstructed, PathEnd,
+    Progress, RoutingMode, same_cost,
 };
 use radixscope_state::cluster::{MAX_CANDIDATES, MAX_DECISIONS};
 
