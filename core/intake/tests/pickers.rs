@@ -48,7 +48,7 @@ impl Stage {
 
     /// An engine at this place is listened to.
     fn engine(&mut self, name: &str) -> WorkerId {
-        let worker_id = WorkerId(name.len() as u64 * 1_000 + u64::from(name.as_bytes()[name.len() - 6]));
+        let worker_id = WorkerId(name.bytes().fold(7, |id: u64, byte| id.wrapping_mul(31) + u64::from(byte)));
         let publisher = EnginePublisher {
             name: name.into(),
             engine_name: name.into(),
@@ -242,4 +242,41 @@ fn runs_without_a_pick_are_bounded() {
     let all = stage.decisions();
     assert_eq!(all.len(), 1);
     assert_eq!(all[0].decision.scores.as_ref().unwrap().candidates[0].by_scorer, [Some(1.0)]);
+}
+
+#[test]
+fn a_gateway_s_choice_is_a_decision_of_the_worker_at_its_url() {
+    const GATEWAY: &str = include_str!("../../dynamo/tests/fixtures/sglang_gateway/smg-1.13.0.jsonl");
+    let mut stage = Stage::new();
+    // SGLang's engine is listened to by the same URL; it is the only one of its port.
+    let ports: Vec<u16> = (30_001..=30_002).collect();
+    let engines: Vec<WorkerId> =
+        ports.iter().map(|port| stage.engine(&format!("http://127.0.0.1:{port}/"))).collect();
+    stage.read(GATEWAY.lines());
+    let all = stage.decisions();
+    assert_eq!(all.len(), 4);
+    let decision = &all[1].decision;
+    assert_eq!(
+        (decision.arithmetic, decision.decided_by),
+        (Arithmetic::SglangGateway, Some(DecidedBy::Scores))
+    );
+    assert!(engines.contains(&stage.id(all[1]).id));
+    assert_eq!(decision.completeness, Completeness::ChosenOnly);
+    assert_eq!(stage.cluster.worker(decision.worker).unwrap().model, "llama");
+    let scores = decision.scores.as_deref().unwrap();
+    assert_eq!((scores.picker.as_deref(), scores.candidates.len()), (Some("tree_match"), 1));
+    assert_eq!(scores.candidates[0].by_scorer, [Some(0.8947368264198303)]);
+    // A rank is a worker of its own.
+    let ranked =
+        GATEWAY.replace("http://127.0.0.1:30002", "http://127.0.0.1:30002@3").replace("req-", "rank-");
+    let mut of_rank = Stage::new();
+    of_rank.read(ranked.lines());
+    let decided = of_rank.decisions();
+    assert_eq!(of_rank.id(decided[0]).dp_rank, 3);
+    assert_eq!(of_rank.cluster.endpoint_of(decided[0].decision.worker), Some("127.0.0.1:30002@3"));
+    let why = all[1].why(|_| "W1".to_owned());
+    assert_eq!(
+        why,
+        "W1 was chosen by SGLang's model gateway: its tree matched 89.5 % of the prompt (branch tree_match)."
+    );
 }

@@ -1,4 +1,6 @@
-//! Times of log lines, in RFC 3339.
+//! Times of log lines: in RFC 3339, and as SGLang's gateway writes them.
+
+use std::fmt::Write as _;
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -16,9 +18,26 @@ pub(super) fn unix_us(text: &str) -> Option<i64> {
     i64::try_from(nanos.div_euclid(1_000)).ok()
 }
 
+/// Microseconds of Unix time of `2026-11-20 18:06:54`, in UTC, with or without a fraction.
+pub(super) fn utc_us(text: &str) -> Option<i64> {
+    let (date, time) = text.split_once(' ')?;
+    let mut whole = String::with_capacity(text.len() + 1);
+    write!(whole, "{date}T{time}Z").ok()?;
+    unix_us(&whole)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::unix_us;
+    use super::{unix_us, utc_us};
+
+    #[test]
+    fn a_time_without_a_zone_is_utc() {
+        assert_eq!(utc_us("2026-11-20 18:06:54"), Some(1_795_198_014_000_000));
+        assert_eq!(utc_us("2026-11-20 18:06:54.25"), Some(1_795_198_014_250_000));
+        for text in ["", " ", "2026-11-20", "2026-11-20 18:06", "2026-11-20 18:06:54+01:00", "DEBUG x"] {
+            assert_eq!(utc_us(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn known_moments_are_exact() {

@@ -7,7 +7,7 @@
 //!
 //! | picker | list | endpoint |
 //! |---|---|---|
-//! | Gateway API Inference Extension 1.1 – 1.3 | `pods-weighted-score`, each `{"Pod": …}` | `NamespacedName`, `RunningQueueSize` |
+//! | Gateway API Inference Extension 1.2, 1.3 | `pods-weighted-score`, each `{"Pod": …}` | `NamespacedName`, `RunningQueueSize` |
 //! | 1.4 and later | `endpoints-weighted-score`, each `{"Endpoint": …}` | `NamespacedName`, `RunningRequestsSize` |
 //! | llm-d-router (August 2026) | the same | `ID` with the rank in its name, `RankIndex` |
 
@@ -19,10 +19,17 @@ use serde_json::value::RawValue;
 use super::{Level, LogEvent, LogRecord, clock, text};
 use crate::error::{DecodeError, Reason};
 use crate::typed::{self, Bounded, Text};
-use radixscope_model::record::{MAX_ENDPOINT_BYTES, Topic};
+#[cfg(doc)]
+use radixscope_model::record::MAX_ENDPOINT_BYTES;
+use radixscope_model::record::Topic;
 
 /// Most endpoints of a line: more than fit into one that is not cut.
 pub const MAX_ENDPOINTS: usize = 2_048;
+/// Longest namespace of an endpoint, name of one, and address of one, in bytes: together less than [`MAX_ENDPOINT_BYTES`].
+const MAX_NAMESPACE_BYTES: usize = 64;
+const MAX_POD_BYTES: usize = 300;
+const MAX_ADDRESS_BYTES: usize = 256;
+const MAX_PORT_BYTES: usize = 16;
 /// Longest name of a scorer, a picker or a profile, in bytes.
 const MAX_NAME_BYTES: usize = 128;
 
@@ -85,7 +92,7 @@ pub struct EndpointName<'a> {
 pub struct Endpoint<'a> {
     /// How it is named.
     pub name: EndpointName<'a>,
-    /// Name of its pod. `None`: not reported (1.1).
+    /// Name of its pod. `None`: not reported.
     pub pod: Option<Cow<'a, str>>,
     /// Address of its pod.
     pub address: Option<Cow<'a, str>>,
@@ -269,7 +276,7 @@ impl<'a> StepReader<'a> {
                     Cow::Borrowed(all) => Cow::Borrowed(all.split(',').next().unwrap_or_default()),
                     Cow::Owned(all) => Cow::Owned(all.split(',').next().unwrap_or_default().to_owned()),
                 };
-                PickerStep::Handled(bounded(first, MAX_ENDPOINT_BYTES, "endpoint")?)
+                PickerStep::Handled(bounded(first, MAX_ADDRESS_BYTES + MAX_PORT_BYTES, "endpoint")?)
             }
             _ => return Ok(None),
         }))
@@ -291,11 +298,8 @@ impl<'a> StepReader<'a> {
             return Ok(None);
         }
         let whole = self.name(self.fields.plugin, "plugin")?;
-        let Some((name, of_type)) = whole.split_once('/').filter(|(name, of_type)| name == of_type) else {
-            return Ok(Some(whole));
-        };
-        debug_assert_eq!(name, of_type);
-        let len = name.len();
+        let same = whole.split_once('/').filter(|(name, of_type)| name == of_type);
+        let Some(len) = same.map(|(name, _)| name.len()) else { return Ok(Some(whole)) };
         Ok(Some(match whole {
             Cow::Borrowed(whole) => Cow::Borrowed(&whole[..len]),
             Cow::Owned(whole) => Cow::Owned(whole[..len].to_owned()),
@@ -316,8 +320,8 @@ impl<'a> EndpointNameFields<'a> {
     fn name(self) -> Result<EndpointName<'a>, DecodeError> {
         let text = |of: Option<Text<'a>>| of.map(|Text(text)| text).unwrap_or_default();
         Ok(EndpointName {
-            namespace: bounded(text(self.namespace), MAX_ENDPOINT_BYTES / 2, "namespace")?,
-            name: bounded(text(self.name), MAX_ENDPOINT_BYTES / 2, "name")?,
+            namespace: bounded(text(self.namespace), MAX_NAMESPACE_BYTES, "namespace")?,
+            name: bounded(text(self.name), MAX_POD_BYTES, "name")?,
         })
     }
 }
@@ -402,23 +406,23 @@ struct EndpointFields<'a> {
 
 impl<'a> EndpointFields<'a> {
     fn read(self) -> Result<Endpoint<'a>, DecodeError> {
-        let text = |of: Option<Text<'a>>, name| match of {
-            Some(Text(text)) if !text.is_empty() => bounded(text, MAX_ENDPOINT_BYTES / 2, name).map(Some),
+        let text = |of: Option<Text<'a>>, most, name| match of {
+            Some(Text(text)) if !text.is_empty() => bounded(text, most, name).map(Some),
             _ => Ok(None),
         };
         let name = match self.id {
             Some(id) => id.name()?,
             None => EndpointName::default(),
         };
-        let address = text(self.address, "Address")?;
+        let address = text(self.address, MAX_ADDRESS_BYTES, "Address")?;
         if name.is_empty() && address.is_none() {
             return Err(missing("NamespacedName"));
         }
         Ok(Endpoint {
             name,
-            pod: text(self.pod, "PodName")?,
+            pod: text(self.pod, MAX_POD_BYTES, "PodName")?,
             address,
-            port: text(self.port, "Port")?,
+            port: text(self.port, MAX_PORT_BYTES, "Port")?,
             rank: self.rank,
             running: self.running,
             waiting: self.waiting,

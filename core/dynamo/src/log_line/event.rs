@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::endpoint_picker::PickerLine;
 use super::printed::Printed;
+use super::sglang_gateway::GatewayChoice;
 use radixscope_model::id::{Worker, WorkerId};
 #[cfg(doc)]
 use radixscope_model::record::MAX_SESSION_BYTES;
@@ -54,6 +55,8 @@ pub enum LogEvent<'a> {
     InstanceRemoved(WorkerId),
     /// A step of a choice of an endpoint picker.
     Picker(PickerLine<'a>),
+    /// A choice of SGLang's model gateway.
+    GatewayChoice(GatewayChoice<'a>),
     /// The process stops: what its router removes from now on has not left.
     Stopping,
     /// Something of the path of KV events, of both kinds of process.
@@ -91,6 +94,7 @@ impl LogEvent<'_> {
             LogEvent::RoutedDirectly(routed) => Some(Worker { id: routed.worker, dp_rank: 0 }),
             LogEvent::Tie(_)
             | LogEvent::Picker(_)
+            | LogEvent::GatewayChoice(_)
             | LogEvent::Stopping
             | LogEvent::StartedWith(_)
             | LogEvent::Unreachable(_)
@@ -125,6 +129,7 @@ impl LogEvent<'_> {
             }
             LogEvent::OverlapRefreshed(OverlapRefreshed { request_id, .. }) => (Some(&**request_id), None),
             LogEvent::Picker(line) => (line.request_id.as_deref(), None),
+            LogEvent::GatewayChoice(choice) => (choice.request_id.as_deref(), None),
             LogEvent::StartedWith(_)
             | LogEvent::WorkerAdded(_)
             | LogEvent::WorkerRemoved(_)
@@ -150,6 +155,7 @@ impl LogEvent<'_> {
         match self {
             LogEvent::Stopping => LogEvent::Stopping,
             LogEvent::Picker(line) => LogEvent::Picker(line.into_owned()),
+            LogEvent::GatewayChoice(choice) => LogEvent::GatewayChoice(choice.into_owned()),
             LogEvent::StartedWith(started) => LogEvent::StartedWith(started),
             LogEvent::WorkerAdded(worker) => LogEvent::WorkerAdded(worker),
             LogEvent::WorkerRemoved(worker) => LogEvent::WorkerRemoved(worker),

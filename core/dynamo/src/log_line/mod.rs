@@ -22,6 +22,7 @@ mod fields;
 mod printed;
 mod read;
 mod scan;
+mod sglang_gateway;
 mod sign;
 mod started;
 mod text;
@@ -38,6 +39,7 @@ pub use event::{
     SessionLookup, StartedWith, Terms, Tie, Unreachable, UnreachableWhy,
 };
 pub use printed::Printed;
+pub use sglang_gateway::GatewayChoice;
 
 use super::error::{DecodeError, Reason};
 use super::wire::Fault;
@@ -90,7 +92,8 @@ impl Level {
 
 /// One of these is in every line about routing; none has a character that JSON escapes or that
 /// could be coloured.
-const PHRASES: [&str; 34] = [
+const PHRASES: [&str; 35] = [
+    sglang_gateway::PHRASE,
     endpoint_picker::PHRASES[0],
     endpoint_picker::PHRASES[1],
     endpoint_picker::PHRASES[2],
@@ -159,6 +162,9 @@ fn described(fault: Fault) -> DecodeError {
 
 fn text_or_json(line: &str) -> Result<Option<LogRecord<'_>>, DecodeError> {
     if let Some(record) = endpoint_picker::decode(line)? {
+        return Ok(Some(record));
+    }
+    if let Some(record) = sglang_gateway::decode(line)? {
         return Ok(Some(record));
     }
     match text::object(line) {

@@ -46,6 +46,7 @@ fn kind(event: &LogEvent<'_>) -> &'static str {
         LogEvent::RequestReceived(_) => "received",
         LogEvent::RequestDone(_) => "request done",
         LogEvent::Picker(_) => "picker",
+        LogEvent::GatewayChoice(_) => "gateway choice",
         LogEvent::StartedWith(_) => "started with",
         LogEvent::WorkerAdded(_) => "added",
         LogEvent::WorkerRemoved(_) => "removed",
@@ -314,7 +315,7 @@ fn in_text(line: &str) -> String {
 
 #[test]
 fn a_line_of_jsonl_says_what_the_same_line_in_text_says() {
-    let mut compared = 0;
+    let (mut compared, mut traced) = (0, 0);
     for (name, lines) in all_logs("0.9.1-log-jsonl-info").into_iter().chain(all_logs("1.6.1-log-jsonl-debug"))
     {
         // Only the frontend wrote JSONL there; its workers' logs are text.
@@ -322,6 +323,12 @@ fn a_line_of_jsonl_says_what_the_same_line_in_text_says() {
             let Some(event) = decoded(line) else { continue };
             let text = in_text(line);
             let mut in_text = decoded(&text);
+            // Text has no trace.
+            assert_eq!(in_text.as_ref().and_then(|of| of.trace_id.as_deref()), None);
+            if let Some(of) = &mut in_text {
+                traced += usize::from(event.trace_id.is_some());
+                of.trace_id.clone_from(&event.trace_id);
+            }
             if let Some(LogRecord { event: LogEvent::RouteDone(done), .. }) = &mut in_text {
                 // JSONL has room for one id of the two.
                 assert_eq!(done.http_id.take().as_deref(), Some("0"));

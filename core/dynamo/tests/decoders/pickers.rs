@@ -158,3 +158,39 @@ fn no_damage_makes_it_panic() {
         }
     }
 }
+
+#[test]
+fn a_gateway_s_choice_is_read_as_text_and_as_json() {
+    let text = include_str!("../fixtures/sglang_gateway/smg-1.13.0.txt");
+    let json = include_str!("../fixtures/sglang_gateway/smg-1.13.0.jsonl");
+    for (form, lines) in [("text", text), ("JSON", json)] {
+        let all: Vec<_> = lines.lines().filter_map(|line| decode(line.as_bytes()).expect(line)).collect();
+        let choice = |at: usize| match &all[at].event {
+            LogEvent::GatewayChoice(choice) => choice,
+            other => panic!("{form}: {other:?}"),
+        };
+        let ids: Vec<_> =
+            (0..all.len()).map(|at| choice(at).request_id.as_deref().unwrap_or_default()).collect();
+        assert_eq!(ids, ["req-1", "req-2", "req-3", "req-4"], "{form}");
+        assert_eq!(choice(0).branch.as_deref(), Some("expected_wait_fallback"), "{form}");
+        assert_eq!((choice(0).matched_share, choice(2).matched_share), (Some(0.0), Some(1.0)), "{form}");
+        assert_eq!(choice(1).branch.as_deref(), Some("tree_match"), "{form}");
+        assert!(choice(1).worker.starts_with("http://127.0.0.1:3000"), "{form}");
+        assert_eq!(choice(1).model.as_deref(), Some("llama"), "{form}");
+        assert!(all[0].at_us.is_some_and(|us| us % 1_000_000 == 0), "{form}: whole seconds");
+    }
+}
+
+#[test]
+fn a_gateway_s_line_without_a_worker_is_refused_and_one_without_a_choice_is_none() {
+    let line = r#"{"message":"Cache-aware selection","branch":"tree_match"}"#;
+    assert_eq!(decode(line.as_bytes()).expect_err(line).reason, Reason::MissingField);
+    let line = r#"{"message":"Cache-aware selection","worker":"none"}"#;
+    assert_eq!(decode(line.as_bytes()), Ok(None));
+    for line in [
+        r#"{"message":"x","prompt":"Cache-aware selection worker=a"}"#,
+        "2026-11-26 22:58:52 DEBUG smg::x: a prompt about Cache-aware selection worker=a",
+    ] {
+        assert_eq!(decode(line.as_bytes()), Ok(None), "{line}");
+    }
+}

@@ -2,11 +2,13 @@
 
 use radixscope_model::formula::Formula;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, Seq, Worker, WorkerIx};
-use radixscope_model::record::{Candidate, Completeness, Decision, DecisionSource, Entry, Record};
+use radixscope_model::record::{
+    Arithmetic, Candidate, Completeness, DecidedBy, Decision, DecisionSource, Entry, Record,
+};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::requests::Arrivals;
 
-use super::{DecisionRange, Facts, Sample, Selection, arrivals_in};
+use super::{DecisionRange, Facts, LeftOut, Sample, Selection, arrivals_in};
 
 const AT_MS: Millis = Millis(1_800_000_000_000);
 
@@ -61,6 +63,17 @@ fn cluster() -> Cluster {
 
 fn in_pool(pool: u16) -> Selection {
     Selection { pool: Some(PoolIx(pool)), ..Selection::of(DecisionRange::ALL) }
+}
+
+#[test]
+fn decisions_of_other_routers_are_left_out_and_counted() {
+    let mut cluster = cluster();
+    let mut decision = Decision::new(DecisionId(7), WorkerIx(2), DecisionSource::Log);
+    (decision.arithmetic, decision.decided_by) = (Arithmetic::EndpointPicker, Some(DecidedBy::Scores));
+    fold(&mut cluster, Record::Decision(Box::new(decision)));
+    let sample = Sample::of(&cluster, in_pool(1));
+    assert_eq!(sample.about().left_out, [(LeftOut::OtherRouter, 1)]);
+    assert_eq!((sample.about().considered, sample.about().judged), (4, 3));
 }
 
 #[test]

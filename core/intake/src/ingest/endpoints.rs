@@ -8,15 +8,18 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use indexmap::IndexMap;
 
-use radixscope_dynamo::log_line::{Endpoint, LogRecord, PickerLine, PickerStep};
+use radixscope_dynamo::log_line::{Endpoint, GatewayChoice, LogRecord, PickerLine, PickerStep};
 use radixscope_model::id::{Millis, Worker, WorkerId, WorkerIx};
 use radixscope_model::record::Record;
 use radixscope_state::per_worker::PerWorker;
 
+use super::engines::MAX_RANK;
 use super::{Context, Ingest, MentionKind, RequestSignal, Sink};
 
 /// Component of endpoints that only another router names; their namespace is that of their pods.
 const COMPONENT: &str = "endpoints";
+/// What SGLang's gateway calls the model of workers that name none.
+const UNKNOWN_MODEL: &str = "unknown";
 /// Endpoints that are remembered by their address: more than a pool has.
 const MAX_ADDRESSES: usize = 1 << 12;
 
@@ -58,7 +61,7 @@ impl Ingest {
             PickerStep::Picked { endpoint: Some(endpoint), .. } => {
                 vec![self.endpoint(context, endpoint, at_ms, out)]
             }
-            PickerStep::Handled(address) => vec![self.endpoint_at(context, address, at_ms, out)],
+            PickerStep::Handled(address) => vec![self.endpoint_at(context, (address, None), at_ms, out)],
             PickerStep::Profile(_)
             | PickerStep::Scored { .. }
             | PickerStep::Picked { endpoint: None, .. } => Vec::new(),
@@ -67,15 +70,39 @@ impl Ingest {
         out.observe(context.observed(self, signal));
     }
 
-    /// The worker at `HOST:PORT`, of which nothing else is said.
-    pub(super) fn endpoint_at(
+    /// Takes a line of SGLang's gateway, which names the chosen worker by its URL.
+    pub(super) fn gateway_choice(
         &mut self,
         context: &Context<'_>,
-        address: &str,
+        (record, choice): (&LogRecord<'_>, &GatewayChoice<'_>),
+        at_ms: Millis,
+        out: &mut dyn Sink,
+    ) {
+        let (_, place) = choice.worker.split_once("://").unwrap_or(("", &choice.worker));
+        let place = place.split(['/', '?', '#']).next().unwrap_or(place);
+        // Data-parallel ranks have the same URL, with `@RANK` behind it.
+        let (address, rank) = match place.rsplit_once('@').map(|(address, rank)| (address, rank.parse())) {
+            Some((address, Ok(rank))) => (address, Some(rank)),
+            _ => (place, None),
+        };
+        let Some(worker) = self.endpoint_at(context, (address, rank), at_ms, out) else { return };
+        let model = choice.model.as_deref().filter(|model| *model != UNKNOWN_MODEL);
+        let is_without = || out.cluster().worker(worker).is_some_and(|state| state.model.is_empty());
+        if let Some(model) = model.filter(|_| is_without()) {
+            out.record(context.entry(Record::Model { worker, name: model.into() }));
+        }
+        out.observe(context.observed(self, RequestSignal::GatewayChoice { record, choice, worker }));
+    }
+
+    /// The worker at `HOST:PORT`, of which nothing else is said but perhaps its rank.
+    fn endpoint_at(
+        &mut self,
+        context: &Context<'_>,
+        (address, rank): (&str, Option<u32>),
         at_ms: Millis,
         out: &mut dyn Sink,
     ) -> Option<WorkerIx> {
-        let known = self.endpoints.by_address.get(address).copied();
+        let known = self.endpoints.by_address.get(address).copied().filter(|_| rank.is_none());
         if let Some(worker) = known.filter(|&worker| out.cluster().worker(worker).is_some()) {
             return Some(worker);
         }
@@ -83,6 +110,7 @@ impl Ingest {
         let endpoint = Endpoint {
             address: Some(host.trim_matches(['[', ']']).into()),
             port: Some(port.into()),
+            rank,
             ..Endpoint::default()
         };
         self.endpoint(context, &endpoint, at_ms, out)
@@ -97,11 +125,15 @@ impl Ingest {
         out: &mut dyn Sink,
     ) -> Option<WorkerIx> {
         let (address, port) = (endpoint.address.as_deref(), endpoint.port.as_deref());
+        let dp_rank = endpoint.rank.filter(|&rank| rank < MAX_RANK).unwrap_or(0);
         let socket = address.map(|host| match port.filter(|port| !port.is_empty()) {
             Some(port) if host.contains(':') => format!("[{host}]:{port}"),
             Some(port) => format!("{host}:{port}"),
             None => host.to_owned(),
         });
+        // Endpoints that have names have a port for each rank.
+        let has_own_port = dp_rank == 0 || !endpoint.name.name.is_empty();
+        let socket = socket.map(|socket| if has_own_port { socket } else { format!("{socket}@{dp_rank}") });
         let name = match (&*endpoint.name.namespace, &*endpoint.name.name) {
             (_, "") => socket.clone()?,
             ("", name) => name.to_owned(),
@@ -119,7 +151,6 @@ impl Ingest {
             self.interner.mention(worker, at_ms);
             return Some(worker);
         }
-        let dp_rank = endpoint.rank.unwrap_or(0);
         let engine = address.and_then(|host| self.engines.at(host, port));
         let worker = match engine {
             Some((id, subject)) => {

@@ -28,7 +28,7 @@ use crate::payload::{EngineInput, EnginePublisher, Received};
 /// How often the number of a publisher's latest batch is recorded if nothing else changed.
 const SEQUENCE_EVERY_MS: u64 = 5_000;
 /// Most ranks of an engine; beyond it a rank is nonsense.
-const MAX_RANK: u32 = 1_024;
+pub(super) const MAX_RANK: u32 = 1_024;
 /// A batch that is sent again counts for the time at which it was made, unless that is longer ago.
 const MAX_AGE_MS: u64 = 24 * 60 * 60 * 1_000;
 

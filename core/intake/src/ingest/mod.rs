@@ -622,6 +622,10 @@ impl Ingest {
             self.signs.add(at_ms, sign, worker);
             return Ok(());
         }
+        if let LogEvent::GatewayChoice(choice) = &record.event {
+            self.gateway_choice(context, (&record, choice), at_ms, out);
+            return Ok(());
+        }
         if let LogEvent::Picker(line) = &record.event {
             self.picker_line(context, log, (&record, line), at_ms, out);
             return Ok(());

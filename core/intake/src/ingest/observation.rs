@@ -2,7 +2,7 @@
 //! same request and on the state.
 
 use radixscope_dynamo::active_sequence::ActiveSequence;
-use radixscope_dynamo::log_line::{LogRecord, PickerLine};
+use radixscope_dynamo::log_line::{GatewayChoice, LogRecord, PickerLine};
 use radixscope_dynamo::session_affinity::SessionAffinity;
 use radixscope_dynamo::trace::{RequestTrace, TracedSelection};
 use radixscope_model::id::{Millis, SourceIx, WorkerIx};
@@ -74,6 +74,15 @@ pub(crate) enum RequestSignal<'a> {
         line: &'a PickerLine<'a>,
         /// The workers that its endpoints are, in its order. `None`: there are too many.
         endpoints: &'a [Option<WorkerIx>],
+    },
+    /// A choice of SGLang's model gateway, by its log.
+    GatewayChoice {
+        /// Its time.
+        record: &'a LogRecord<'a>,
+        /// Its contents.
+        choice: &'a GatewayChoice<'a>,
+        /// The chosen worker.
+        worker: WorkerIx,
     },
     /// What each candidate of a choice cost, by the router's trace.
     TracedSelection {

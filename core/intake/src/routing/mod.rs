@@ -485,6 +485,10 @@ impl Routing {
                 self.picker_line(observed, log, (record, line), endpoints, cluster);
                 Vec::new()
             }
+            RequestSignal::GatewayChoice { record, choice, worker } => {
+                self.gateway_choice(observed, (record, choice), *worker, cluster);
+                Vec::new()
+            }
             RequestSignal::TracedSelection { selection, candidates } => {
                 self.traced_selection(observed.at_ms, selection, candidates);
                 Vec::new()

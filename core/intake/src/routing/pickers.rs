@@ -1,4 +1,5 @@
-//! Lines of endpoint pickers' logs: those of one run of a scheduling profile make a decision.
+//! Lines of other routers' logs. Of endpoint pickers those of one run of a scheduling profile make a decision; of SGLang's gateway each
+//! line is one.
 //!
 //! Lines of a request bear its id, and those of several requests mix. A request runs one profile after the other, each of which scores,
 //! lists and picks; so what was scored since the last pick of a request is of the next one. Must not know what a score means.
@@ -12,7 +13,8 @@ use super::book::ScoredChoice;
 use super::lines::LineTime;
 use crate::ingest::RequestObservation;
 use radixscope_dynamo::log_line::{
-    Endpoint, EndpointName, LogRecord, PickerLine, PickerStep, RequestIds, ScoredEndpoint,
+    Endpoint, EndpointName, GatewayChoice, LogRecord, MAX_ENDPOINTS, PickerLine, PickerStep, RequestIds,
+    ScoredEndpoint,
 };
 use radixscope_model::id::{SourceIx, WorkerIx};
 use radixscope_model::record::{Arithmetic, MAX_SCORERS, Role, ScoredCandidate, Scores};
@@ -20,6 +22,8 @@ use radixscope_state::cluster::Cluster;
 
 /// Runs whose pick has not come: as many requests as a picker schedules at a time, with room for those that failed.
 const MAX_RUNS: usize = 256;
+/// What SGLang's gateway gives a worker: the share of the prompt that its tree matched.
+const MATCHED: &str = "matched share";
 /// Endpoints of all of them.
 const MAX_RUN_ENDPOINTS: usize = 1 << 14;
 
@@ -27,8 +31,6 @@ const MAX_RUN_ENDPOINTS: usize = 1 << 14;
 #[derive(Default)]
 pub(super) struct Pickers {
     runs: VecDeque<Run>,
-    /// Endpoints of all of them.
-    endpoints: usize,
 }
 
 /// What lines of a request said since its last pick.
@@ -58,9 +60,9 @@ impl Pickers {
         let place = match self.place(of, request) {
             Some(place) => place,
             None => {
-                while self.runs.len() >= MAX_RUNS || self.endpoints > MAX_RUN_ENDPOINTS {
-                    let Some(oldest) = self.runs.pop_front() else { break };
-                    self.endpoints -= oldest.scores.len();
+                let endpoints = |runs: &VecDeque<Run>| runs.iter().map(Run::endpoints).sum::<usize>();
+                while self.runs.len() >= MAX_RUNS || endpoints(&self.runs) > MAX_RUN_ENDPOINTS {
+                    self.runs.pop_front();
                 }
                 self.runs.push_back(Run {
                     source: of.0,
@@ -80,38 +82,36 @@ impl Pickers {
 
     /// What was said of a run that ends.
     fn take(&mut self, of: (SourceIx, &str), request: Option<&str>) -> Option<Run> {
-        let run = self.runs.remove(self.place(of, request)?)?;
-        self.endpoints -= run.scores.len();
-        Some(run)
-    }
-
-    /// Endpoints that wait for a pick.
-    #[cfg(test)]
-    pub(super) fn waiting(&self) -> usize {
-        debug_assert_eq!(self.endpoints, self.runs.iter().map(|run| run.scores.len()).sum::<usize>());
-        self.endpoints
+        self.runs.remove(self.place(of, request)?)
     }
 }
 
 impl Run {
-    /// Takes a score. Gives whether it is the first of its endpoint.
-    fn score(&mut self, scorer: &str, endpoint: &EndpointName<'_>, score: f64) -> bool {
+    /// How many endpoints it has kept.
+    fn endpoints(&self) -> usize {
+        self.scores.len() + self.candidates.len()
+    }
+
+    /// Takes a score. One of more scorers or endpoints than a run has is passed over.
+    fn score(&mut self, scorer: &str, endpoint: &EndpointName<'_>, score: f64) {
         let known = self.scorers.iter().position(|of| of == scorer);
         let place = match known {
             Some(place) => place,
-            None if self.scorers.len() == MAX_SCORERS => return false,
+            None if self.scorers.len() == MAX_SCORERS => return,
             None => {
                 self.scorers.push(scorer.to_owned());
                 self.scorers.len() - 1
             }
         };
-        let before = self.scores.len();
-        let scores = self.scores.entry(key(endpoint)).or_default();
+        let endpoint = key(endpoint);
+        if self.scores.len() >= MAX_ENDPOINTS && !self.scores.contains_key(&endpoint) {
+            return;
+        }
+        let scores = self.scores.entry(endpoint).or_default();
         if scores.len() <= place {
             scores.resize(place + 1, None);
         }
         scores[place] = Some(score);
-        self.scores.len() > before
     }
 
     /// Takes the list of all endpoints with their sums.
@@ -170,9 +170,9 @@ impl Routing {
                 }
             }
             PickerStep::Scored { scorer, endpoint, score } => {
-                let run = self.pickers.run(of, request);
-                let is_new = run.is_some_and(|run| run.score(scorer, endpoint, *score));
-                self.pickers.endpoints += usize::from(is_new);
+                if let Some(run) = self.pickers.run(of, request) {
+                    run.score(scorer, endpoint, *score);
+                }
             }
             PickerStep::Candidates(listed) => {
                 if let Some(run) = self.pickers.run(of, request) {
@@ -211,6 +211,33 @@ impl Routing {
                 }
             }
         }
+    }
+
+    /// Takes a line of SGLang's gateway. It names the chosen worker alone.
+    pub(super) fn gateway_choice(
+        &mut self,
+        observed: &RequestObservation<'_>,
+        (record, choice): (&LogRecord<'_>, &GatewayChoice<'_>),
+        worker: WorkerIx,
+        cluster: &Cluster,
+    ) {
+        let time = LineTime::of(observed, record);
+        let chosen = ScoredCandidate {
+            worker,
+            score: None,
+            by_scorer: vec![choice.matched_share],
+            running: None,
+            waiting: None,
+            kv_usage: None,
+        };
+        let scores = Scores {
+            picker: choice.branch.as_deref().map(str::to_owned),
+            scorers: vec![MATCHED.to_owned()],
+            candidates: vec![chosen],
+            ..Scores::default()
+        };
+        let request = choice.request_id.as_deref();
+        self.scored(&time, request, (worker, scores), Arithmetic::SglangGateway, cluster);
     }
 
     /// A choice of another router than Dynamo's.

@@ -28,7 +28,9 @@ impl Cluster {
     /// more, or which is which is not known.
     pub fn parts_of<'a>(&'a self, decided: &'a DecisionEntry) -> Option<RequestParts<'a>> {
         let other = self.decisions().get(decided.decision.other_part?)?;
-        let role = |of: &DecisionEntry| self.role(of.pool).map(|(role, _)| role);
+        // Another router's profile says it, whatever pools its endpoints are in.
+        let by_profile = |of: &DecisionEntry| Role::of(of.decision.scores.as_ref()?.profile.as_deref()?);
+        let role = |of: &DecisionEntry| by_profile(of).or_else(|| Some(self.role(of.pool)?.0));
         match (role(decided), role(other)) {
             (Some(Role::Decode), _) | (_, Some(Role::Prefill)) => {
                 Some(RequestParts { prefill: other, decode: decided })

@@ -64,6 +64,17 @@ impl DecisionEntry {
             (Some(own), None) if scores.candidates.len() == 1 => {
                 let _ = write!(text, ": it was the only one, with a score of {}", Short(own));
             }
+            (None, _) if self.decision.arithmetic == Arithmetic::SglangGateway => {
+                let chosen =
+                    scores.of(self.decision.worker).and_then(|of| of.by_scorer.first().copied().flatten());
+                text += &match chosen {
+                    Some(share) => format!(
+                        ": its tree matched {} % of the prompt",
+                        Short((share * 1_000.0).round() / 10.0)
+                    ),
+                    None => String::new(),
+                };
+            }
             _ => {}
         }
         if let Some(picker) = &scores.picker {
@@ -76,7 +87,7 @@ impl DecisionEntry {
         text.push('.');
         if scores.candidates.is_empty() && self.candidates_forgotten() {
             text += " Its candidates are no longer retained.";
-        } else if scores.candidates.is_empty() {
+        } else if scores.candidates.is_empty() && self.decision.arithmetic == Arithmetic::EndpointPicker {
             text += " What the others scored is in the picker's log at DEBUG (-v=4).";
         }
         if scores.omitted > 0 {

@@ -1,5 +1,6 @@
 //! Requests go to a worker, but it publishes no KV events, or none any more: the router knows nothing of its cache. Of workers
-//! that need not publish, because they decode or by their model card, there is no finding.
+//! that need not publish, because they decode or by their model card, there is no finding; nor of those that only another router than
+//! Dynamo's names, whose events nobody listens to here.
 
 use super::prelude::*;
 use super::{block_size, not_kv_routing};
@@ -51,6 +52,10 @@ pub(super) fn silent(view: &View<'_>) -> Vec<WorkerIx> {
 fn is_silent(view: &View<'_>, worker: WorkerIx) -> bool {
     let Some(state) = view.worker(worker).filter(|_| view.publishes(worker)) else { return false };
     if view.now.since(state.first_ms) < MIN_LISTENING_MS {
+        return false;
+    }
+    let is_only_named = state.lines.is_empty() && state.publishes_events.is_none();
+    if is_only_named && view.cluster.endpoint_of(worker).is_some() {
         return false;
     }
     let rise = view.rise(worker, WINDOW_MS);

@@ -313,7 +313,9 @@ fn scores(decision: &mut Decision, slots: &Slots, context: &PartContext<'_>) {
     let scores = scored.scores.as_deref().or(context.scores_in_state);
     decision.arithmetic = scored.arithmetic;
     decision.scores = scores.cloned().map(Box::new);
-    if scores.is_some_and(|scores| !scores.candidates.is_empty()) {
+    // The gateway's log has the chosen worker alone.
+    let lists_all = scored.arithmetic == Arithmetic::EndpointPicker;
+    if lists_all && scores.is_some_and(|scores| !scores.candidates.is_empty()) {
         decision.completeness = Completeness::AllCandidates;
     }
 }

@@ -7,7 +7,8 @@ use super::*;
 use crate::routing::sessions::Binding;
 use DecisionSource::{ActiveSequences, KvHitRate, Log};
 use radixscope_model::record::{
-    Candidate, Completeness, DecidedBy, Ended, NotReconstructed, Outcome, Progress, RoutingMode,
+    Arithmetic, Candidate, Completeness, DecidedBy, Ended, NotReconstructed, Outcome, Progress, RoutingMode,
+    ScoredCandidate, Scores,
 };
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::MAX_CANDIDATES;
@@ -697,6 +698,50 @@ fn candidates_that_the_book_has_dropped_are_those_of_the_state() {
         (decision.candidates, decision.completeness),
         (in_state.to_vec(), Completeness::AllCandidates)
     );
+}
+
+#[test]
+fn scores_of_another_router_are_not_mixed_with_dynamo_s_costs_and_are_the_state_s_once_the_book_has_dropped_them()
+ {
+    let scores = |worker| Scores {
+        candidates: vec![ScoredCandidate {
+            worker: WorkerIx(worker),
+            score: Some(1.5),
+            by_scorer: vec![None],
+            running: None,
+            waiting: None,
+            kv_usage: None,
+        }],
+        ..Scores::default()
+    };
+    let mut book = RequestBook::default();
+    let id = report(&mut book, &key(Log, 1_000));
+    let part = book.change(id).expect("a part");
+    part.slots.scored = Some(ScoredChoice {
+        time: time(1_000),
+        arithmetic: Arithmetic::EndpointPicker,
+        scores: Some(Box::new(scores(0))),
+        is_handed: false,
+    });
+    book.count_candidates(id, 1);
+    let decision = resolve(&book.part(id).expect("a part").slots, &context(None));
+    assert_eq!(
+        (decision.arithmetic, decision.decided_by),
+        (Arithmetic::EndpointPicker, Some(DecidedBy::Scores))
+    );
+    assert_eq!(decision.scores.as_deref(), Some(&scores(0)));
+    assert_eq!(decision.completeness, Completeness::AllCandidates);
+    assert!(decision.candidates.is_empty() && decision.dispatched.is_none());
+    book.count_candidates(DecisionId(99), MAX_CANDIDATES);
+    let in_state = scores(7);
+    let context = PartContext { scores_in_state: Some(&in_state), ..context(None) };
+    let decision = resolve(&book.part(id).expect("a part").slots, &context);
+    assert_eq!(decision.scores.as_deref(), Some(&scores(7)));
+    // Handed to the worker: it was dispatched.
+    book.change(id).expect("a part").slots.scored.as_mut().expect("scored").is_handed = true;
+    assert_eq!(resolve(&book.part(id).expect("a part").slots, &context).dispatched, Some(true));
+    let mut slots = std::mem::take(&mut book.change(id).expect("a part").slots);
+    assert!(slots.take_choice(Log).scored.is_some() && slots.scored.is_none());
 }
 
 #[test]
