@@ -30,8 +30,8 @@ pub(super) struct Endpoints {
     names: PerWorker<Option<Box<str>>>,
     /// By `ADDRESS:PORT`: lines of a choice name all endpoints again, and some lines have no more than that. Oldest first.
     by_address: IndexMap<Box<str>, WorkerIx, hashbrown::DefaultHashBuilder>,
-    /// Engines that they were compared with.
-    engines: usize,
+    /// State of the engines that they were compared with: [`Engines::changes`](super::engines::Engines::changes).
+    engines: u64,
 }
 
 /// The ids that Dynamo gives a worker in Kubernetes by the name of its pod: a hash of the standard library, in later versions cut so that it fits
@@ -139,7 +139,7 @@ impl Ingest {
             ("", name) => name.to_owned(),
             (namespace, name) => format!("{namespace}/{name}"),
         };
-        if std::mem::replace(&mut self.endpoints.engines, self.engines.named()) != self.engines.named() {
+        if std::mem::replace(&mut self.endpoints.engines, self.engines.changes()) != self.engines.changes() {
             self.endpoints.by_address.clear();
         }
         let known = socket.as_deref().and_then(|socket| self.endpoints.by_address.get(socket).copied());

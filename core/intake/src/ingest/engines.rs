@@ -39,6 +39,8 @@ pub(super) struct Engines {
     of: IndexMap<u64, EngineState, hashbrown::DefaultHashBuilder>,
     /// Worker of each engine and its pool, by its name.
     workers: BTreeMap<Box<str>, (WorkerId, Arc<Subject>)>,
+    /// How often one was added or removed.
+    changes: u64,
     /// Key of the publisher that sends under a publisher id.
     senders: BTreeMap<u64, u64>,
     scratch: Option<Box<(EngineBatch, RouterHasher)>>,
@@ -47,6 +49,8 @@ pub(super) struct Engines {
 }
 
 struct EngineState {
+    /// Its engine, as [`EnginePublisher::engine_name`].
+    engine_name: Box<str>,
     /// As in its first batch.
     rank: Option<u32>,
     /// What its batches are numbered under now.
@@ -60,6 +64,7 @@ struct EngineState {
 impl EngineState {
     fn new(publisher: &EnginePublisher) -> Self {
         Self {
+            engine_name: publisher.engine_name.clone(),
             rank: publisher.rank,
             publisher_id: publisher.publisher_id(0),
             groups: CacheGroups::default(),
@@ -116,9 +121,9 @@ impl Engines {
         }
     }
 
-    /// How many engines have names.
-    pub(super) fn named(&self) -> usize {
-        self.workers.len()
+    /// How often engines came or went: another engine may be at a host then.
+    pub(super) const fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Goes on from a state that was kept.
@@ -146,10 +151,11 @@ impl Engines {
         if self.of.len() >= MAX_ENGINES && !self.of.contains_key(&publisher.key) {
             return None;
         }
-        let workers = &mut self.workers;
+        let Self { workers, changes, .. } = self;
         Some(self.of.entry(publisher.key).or_insert_with(|| {
             let of = (publisher.worker_id, Arc::clone(&publisher.subject));
             workers.insert(publisher.engine_name.clone(), of);
+            *changes += 1;
             EngineState::new(publisher)
         }))
     }
@@ -235,12 +241,13 @@ impl Ingest {
 
     /// A publisher is gone for good, and its worker with it.
     fn engine_ended<S: Sink>(&mut self, received: &Received, publisher: &EnginePublisher, out: &mut S) {
-        let Engines { of, senders, workers, .. } = &mut self.engines;
+        let Engines { of, senders, workers, changes, .. } = &mut self.engines;
         let Some(EngineState { publisher_id, feed, .. }) = of.shift_remove(&publisher.key) else { return };
         senders.remove(&publisher_id);
-        // Another one of that name may be there already.
-        if workers.get(&publisher.engine_name) == Some(&publisher.worker_id) {
+        // Other ranks of the engine may still be there.
+        if of.values().all(|other| other.engine_name != publisher.engine_name) {
             workers.remove(&publisher.engine_name);
+            *changes += 1;
         }
         record_end(received.at_ms, feed, out);
     }
