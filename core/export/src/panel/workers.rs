@@ -215,10 +215,9 @@ pub fn capacity_note(cluster: &Cluster, workers: impl IntoIterator<Item = Worker
     };
     let (engines, workers): (Vec<_>, Vec<_>) =
         workers.into_iter().filter(is_unsized).partition(|&worker| cluster.engine_of(worker).is_some());
-    let note = |count: usize, (one, more): (&str, &str), reported: &str| {
-        (count > 0)
-            .then(|| format!("Capacity unknown for {}: {reported}. ", plural(count as u64, one, more)))
-            .unwrap_or_default()
+    let note = |count: usize, (one, more): (&str, &str), reported: &str| match count {
+        0 => String::new(),
+        count => format!("Capacity unknown for {}: {reported}. ", plural(count as u64, one, more)),
     };
     let by_card = "total_kv_blocks of the model card, read with --discovery, reports it";
     let by_engine =
@@ -238,4 +237,41 @@ pub fn empty() -> EmptyText {
          `DYN_EVENT_PLANE=nats` on frontends and workers alike. KV events need `--kv-events-config` (vLLM) or \
          `--publish-events-and-metrics` (TensorRT-LLM). `radixscope sources` lists what a cluster offers.",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use radixscope_model::id::{BlockHash, Millis, Seq, TokensHash, Worker};
+    use radixscope_model::record::{Block, EngineFeed, Entry, Record};
+
+    #[test]
+    fn what_would_report_a_capacity_depends_on_whose_it_is() {
+        let mut cluster = Cluster::default();
+        let mut fold = |record: Record<'_>| {
+            let seq = Seq(cluster.seq().0 + 1);
+            cluster.fold(seq, &Entry { at_ms: Millis(1), record });
+        };
+        for (ix, component) in [(0, "backend"), (1, "chat"), (2, "chat")] {
+            let worker = WorkerIx(ix);
+            fold(Record::new_worker(worker, Worker::new(u64::from(ix) + 1, 0), "ns", component));
+            let blocks = [Block { block_hash: BlockHash(1), tokens_hash: TokensHash(1) }];
+            fold(Record::Stored { worker, parent: None, blocks: (&blocks[..]).into() });
+        }
+        for ix in [1, 2] {
+            let feed = EngineFeed { worker: Some(WorkerIx(ix)), ..EngineFeed::new(ix.to_string(), None) };
+            fold(Record::EngineFeed(Box::new(feed)));
+        }
+        let note = |workers: &[u32]| capacity_note(&cluster, workers.iter().copied().map(WorkerIx));
+        assert_eq!(note(&[]), None);
+        let bars = "Bars compare with the worker with most blocks.";
+        let by_card = "Capacity unknown for 1 worker: total_kv_blocks of the model card, read with --discovery, reports it. ";
+        assert_eq!(note(&[0]), Some(format!("{by_card}{bars}")));
+        let by_engine = "Capacity unknown for 2 engines: the engines' own metrics report it (metrics=URL of --engine-events, or found \
+                         with --kubernetes). ";
+        assert_eq!(note(&[1, 2]), Some(format!("{by_engine}{bars}")));
+        assert_eq!(note(&[0, 1, 2]), Some(format!("{by_card}{by_engine}{bars}")));
+        let explained = |ix| Occupancy::of(&cluster, WorkerIx(ix)).explain();
+        assert!(explained(0).contains("model card") && explained(1).contains("own metrics"));
+    }
 }
