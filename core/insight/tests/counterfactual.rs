@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use radixscope_captures::Simulated;
 use radixscope_insight::counterfactual::{
-    DecisionRange, Facts, LeftOut, ModelError, NO_CANDIDATES_HINT, Sample, Selection, TEMPERATURES, headline,
-    not_judged, present_setting, resimulate, validate_axes, weights_with,
+    DecisionRange, Facts, LeftOut, ModelError, Sample, Selection, TEMPERATURES, headline, hint, not_judged,
+    present_setting, resimulate, validate_axes, weights_with,
 };
 use radixscope_intake::{Intake, Received};
 use radixscope_model::id::Millis;
@@ -132,7 +132,7 @@ fn decisions_without_candidates_are_counted_and_the_missing_setting_named() {
     assert_eq!((report.settings, report.about.recorded, report.tried.decisions), (None, None, 0));
     assert_eq!(headline(&report), "None of 50 decisions can be judged.");
     assert!(not_judged(&report.about).unwrap().contains("50 of which only the chosen worker is known"));
-    assert!(NO_CANDIDATES_HINT.contains("--router-replica-sync"));
+    assert!(hint(&report.about).is_some_and(|hint| hint.contains("--router-replica-sync")));
     let sweep = sample.sweep(&[1.0], &[0.0], None, go).unwrap();
     assert!(sweep.grid.is_none() && sweep.recommendation.is_none());
     let played = resimulate(

@@ -67,8 +67,22 @@ async fn a_picker_s_log_shows_what_every_endpoint_scored() {
     assert_eq!(named["endpoint"], "llm-d/ms-llm-d-decode-7d9c8f-abcde-rank-0");
     assert_eq!(named["pool"], "llm-d/endpoints");
     // What-if and counterfactual know another arithmetic.
-    let run = server.json("/api/v1/counterfactual").await;
-    assert_eq!((&run["judged"], &run["left_out"][0]["count"]), (&0.into(), &3.into()), "{run}");
+    let body = r#"{"mode":"frozen","last":150,"settings":{"overlap_score_weight":1}}"#;
+    let run: Value =
+        serde_json::from_str(&server.post("/api/v1/counterfactual", body, &[]).await.text()).expect("JSON");
+    assert_eq!(
+        (&run["decisions"]["judged"], &run["decisions"]["left_out"][0]["count"]),
+        (&0.into(), &3.into()),
+        "{run}"
+    );
+    let body = format!(r#"{{"decision":{}}}"#, first["id"]);
+    let refused = server.post("/api/v1/score", &body, &[]).await;
+    assert_eq!(refused.status, 400);
+    assert!(
+        refused.text().contains("what-if knows the arithmetic of Dynamo's router alone"),
+        "{}",
+        refused.text()
+    );
     let selected = server.json("/api/v1/decisions?decided_by=scores").await;
     assert_eq!(selected["decisions"].as_array().map(Vec::len), Some(3));
 }

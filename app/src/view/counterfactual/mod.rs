@@ -12,8 +12,7 @@ use std::sync::Arc;
 
 use leptos::prelude::*;
 use radixscope_insight::counterfactual::{
-    About, FIXED_STATE_LIMITS, Fact, ModelReport, NO_CANDIDATES_HINT, calibration_to_text, headline,
-    not_judged,
+    About, FIXED_STATE_LIMITS, Fact, ModelReport, calibration_to_text, headline, hint, not_judged,
 };
 
 use changed::ChangedDecisions;
@@ -152,7 +151,7 @@ fn About(about: About) -> impl IntoView {
     if about.running > 0 {
         sentences.push(format!("{} in flight.", format::plural(about.running, "request", "requests")));
     }
-    let hint = (about.judged == 0).then_some(NO_CANDIDATES_HINT);
+    let hint = hint(&about);
     view! {
         <p class="caption cf-about" data-testid="cf-about">{sentences.join(" ")}</p>
         {hint.map(|hint| view! { <Empty id="cf-no-candidates" head="No decision with all its candidates"><p>{hint}</p></Empty> })}

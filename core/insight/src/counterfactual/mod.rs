@@ -50,8 +50,8 @@ pub use report::{About, OfflineReplayReport, SweepReport, TEMPERATURES, WEIGHTS,
 pub use sample::{LeftOut, MAX_CANDIDATES, Sample, SampleBuilder, SampledDecision};
 pub(crate) use select::RecordedDecision;
 pub use text::{
-    FIXED_STATE_LIMITS, NO_ARRIVALS_HINT, NO_CANDIDATES_HINT, calibration_to_text, expected_to_text,
-    headline, not_judged, options_to_set, present_setting,
+    FIXED_STATE_LIMITS, NO_ARRIVALS_HINT, calibration_to_text, expected_to_text, headline, hint, not_judged,
+    options_to_set, present_setting,
 };
 
 /// Most weights, and most temperatures, of one sweep.

@@ -8,7 +8,7 @@ use radixscope_model::record::{
 use radixscope_state::cluster::Cluster;
 use radixscope_state::requests::Arrivals;
 
-use super::{DecisionRange, Facts, LeftOut, Sample, Selection, arrivals_in};
+use super::{DecisionRange, Facts, LeftOut, Sample, Selection, arrivals_in, hint};
 
 const AT_MS: Millis = Millis(1_800_000_000_000);
 
@@ -74,6 +74,10 @@ fn decisions_of_other_routers_are_left_out_and_counted() {
     let sample = Sample::of(&cluster, in_pool(1));
     assert_eq!(sample.about().left_out, [(LeftOut::OtherRouter, 1)]);
     assert_eq!((sample.about().considered, sample.about().judged), (4, 3));
+    assert_eq!(hint(sample.about()), None);
+    let only = Selection { worker: Some(WorkerIx(2)), ..Selection::of(DecisionRange::Last(1)) };
+    let text = hint(Sample::of(&cluster, only).about()).expect("none is judged");
+    assert!(text.contains("know Dynamo's cost formula alone"), "{text}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::calibration::{Calibration, HIT_RATE_TOLERANCE, P50_TOLERANCE, P95_TOLERANCE};
 use super::fixed_state::{Expected, Interval};
 use super::report::{About, OfflineReplayReport, SweepReport};
+use super::sample::LeftOut;
 use radixscope_model::number_format::count;
 use radixscope_router::RouterSettings;
 use radixscope_router::numbers::TEMPERATURE;
@@ -20,10 +21,24 @@ pub const FIXED_STATE_LIMITS: [&str; 4] = [
 ];
 
 /// Which setting gives decisions with all candidates, where there are none.
-pub const NO_CANDIDATES_HINT: &str = "A decision can be judged once all workers' costs are known. Give Radixscope the \
+const NO_CANDIDATES_HINT: &str = "A decision can be judged once all workers' costs are known. Give Radixscope the \
     frontend's log at INFO (its lines \"Formula for worker …\" name every candidate), or start the frontends with \
     --router-replica-sync (DYN_ROUTER_REPLICA_SYNC=true): candidates are then computed from \
     the tree and the requests in flight.";
+
+/// Why none is judged where other routers than Dynamo's made them all.
+const OTHER_ROUTERS_HINT: &str = "Other routers than Dynamo's made these decisions, by arithmetic of their own. The counterfactual and what-if \
+    know Dynamo's cost formula alone.";
+
+/// What would let decisions be judged; `None` where some are.
+pub fn hint(about: &About) -> Option<&'static str> {
+    let is_other = |(reason, _): &(LeftOut, u64)| *reason == LeftOut::OtherRouter;
+    match about.judged {
+        0 if !about.left_out.is_empty() && about.left_out.iter().all(is_other) => Some(OTHER_ROUTERS_HINT),
+        0 => Some(NO_CANDIDATES_HINT),
+        _ => None,
+    }
+}
 
 /// Which setting gives prompts to play, where there are none.
 pub const NO_ARRIVALS_HINT: &str = "Prompts can be played again once their block hashes are known. Start the frontends \

@@ -33,6 +33,9 @@ pub(super) struct Pickers {
     runs: VecDeque<Run>,
 }
 
+/// Namespace and name of an endpoint.
+type EndpointKey = (Box<str>, Box<str>);
+
 /// What lines of a request said since its last pick.
 struct Run {
     source: SourceIx,
@@ -41,8 +44,8 @@ struct Run {
     request: Option<Box<str>>,
     profile: Option<String>,
     scorers: Vec<String>,
-    /// By namespace and name of the endpoint, in the order of `scorers`.
-    scores: HashMap<(Box<str>, Box<str>), Vec<Option<f64>>>,
+    /// In the order of `scorers`.
+    scores: HashMap<EndpointKey, Vec<Option<f64>>>,
     /// By falling score.
     candidates: Vec<ScoredCandidate>,
     omitted: u32,
@@ -143,7 +146,7 @@ impl Run {
     }
 }
 
-fn key(name: &EndpointName<'_>) -> (Box<str>, Box<str>) {
+fn key(name: &EndpointName<'_>) -> EndpointKey {
     ((&*name.namespace).into(), (&*name.name).into())
 }
 

@@ -27,3 +27,38 @@ impl Cluster {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use radixscope_model::id::{Millis, Seq, Worker};
+    use radixscope_model::record::{Entry, Record};
+
+    #[test]
+    fn a_worker_has_its_latest_name_and_it_is_part_of_the_digest() {
+        let mut cluster = Cluster::default();
+        let mut fold = |record| {
+            let seq = Seq(cluster.seq().0 + 1);
+            cluster.fold(seq, &Entry { at_ms: Millis(1), record });
+            (cluster.endpoint_of(WorkerIx(0)).map(str::to_owned), cluster.head.endpoints.len())
+        };
+        let named = |name: &'static str| Record::Endpoint { worker: WorkerIx(0), name: name.into() };
+        assert_eq!(fold(named("nobody")), (None, 0), "a worker that is not known");
+        fold(Record::new_worker(WorkerIx(0), Worker::new(7, 0), "", ""));
+        assert_eq!(fold(named("a/p")), (Some("a/p".to_owned()), 1));
+        assert_eq!(fold(named("a/q")), (Some("a/q".to_owned()), 1));
+        let digest = cluster.digest();
+        cluster.fold_endpoint(WorkerIx(0), "a/r");
+        assert_ne!(cluster.digest(), digest);
+    }
+
+    #[test]
+    fn names_are_bounded_and_the_oldest_goes() {
+        let mut cluster = Cluster::default();
+        for worker in 0..=MAX_ENDPOINTS as u32 {
+            cluster.fold_endpoint(WorkerIx(worker), "x");
+        }
+        assert_eq!(cluster.head.endpoints.len(), MAX_ENDPOINTS);
+        assert_eq!((cluster.endpoint_of(WorkerIx(0)), cluster.endpoint_of(WorkerIx(1))), (None, Some("x")));
+    }
+}

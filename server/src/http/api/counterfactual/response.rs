@@ -6,8 +6,7 @@ use serde::Serialize;
 
 use radixscope_insight::counterfactual::{
     About, ChangedDecision, Expected, FIXED_STATE_LIMITS, FixedStateOutcome, LoadImbalance, ModelReport,
-    NO_CANDIDATES_HINT, OfflineReplayReport, Suggestion, SweepReport, headline, options_to_set,
-    present_setting,
+    OfflineReplayReport, Suggestion, SweepReport, headline, hint, options_to_set, present_setting,
 };
 use radixscope_model::id::{DecisionId, Worker, WorkerIx};
 use radixscope_router::RouterSettings;
@@ -196,7 +195,7 @@ impl CounterfactualResponse {
 
 impl Decisions {
     fn of(about: About) -> Self {
-        Self { hint: (about.judged == 0).then_some(NO_CANDIDATES_HINT), about }
+        Self { hint: hint(&about), about }
     }
 }
 
