@@ -69,7 +69,7 @@ async fn a_picker_s_log_shows_what_every_endpoint_scored() {
     // What-if and counterfactual know another arithmetic.
     let body = r#"{"mode":"frozen","last":150,"settings":{"overlap_score_weight":1}}"#;
     let run: Value =
-        serde_json::from_str(&server.post("/api/v1/counterfactual", body, &[]).await.text()).expect("JSON");
+        serde_json::from_str(server.post("/api/v1/counterfactual", body, &[]).await.text()).expect("JSON");
     assert_eq!(
         (&run["decisions"]["judged"], &run["decisions"]["left_out"][0]["count"]),
         (&0.into(), &3.into()),
