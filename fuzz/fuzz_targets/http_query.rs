@@ -87,6 +87,7 @@ fn options() -> ServeOptions {
         listen: "127.0.0.1:8321".parse().expect("an address"),
         access: AccessRules::default(),
         notice: None,
+        trace_url: None,
         max_viewers: 1,
         max_connections: 2,
     }
