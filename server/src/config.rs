@@ -546,6 +546,7 @@ pub struct Http {
     /// radixscope.example.org or *.example.org; can be repeated
     #[arg(long, env = "RADIXSCOPE_ALLOW_HOST", value_name = "HOST", value_delimiter = ',')]
     pub allow_host: Vec<AllowedHost>,
+    #[allow(rustdoc::bare_urls, reason = "it is help on the command line too")]
     /// Template of a link from each decision to its trace or to a search in logs: an http or https address with {request_id}, {trace_id}, {session}
     /// or {time_ms} behind the host, such as https://grafana.example.org/trace/{trace_id}; every reader sees it [default: none]
     #[arg(long, env = "RADIXSCOPE_TRACE_URL", value_name = "TEMPLATE")]
