@@ -127,7 +127,8 @@ fn a_folder_never_holds_more_than_it_may() {
     }
     stage.end();
     let files = recordings(folder_of.path());
-    assert!(files.len() > 3, "{} files", files.len());
+    // How many the room is divided into depends on how fast they are written.
+    assert!(files.len() > 1, "{} files", files.len());
     let folded = Series::of(files).unwrap().play(&mut |_| {}).unwrap();
     assert_eq!(folded.cluster.digest(), stage.cluster.digest());
 }
