@@ -113,7 +113,8 @@ async fn the_details_of_a_picker_s_decision_list_scores_and_link_to_its_trace() 
         let href = page.attribute(link, "href").await.unwrap_or_default();
         assert!(href.starts_with("https://logs.example.org/q?id=7c0f6f5e-"), "{href}");
         assert_eq!(page.attribute(link, "rel").await.as_deref(), Some("noopener noreferrer"));
-        let ticket = page.text("ticket").await.unwrap_or_default();
+        let ticket = page.eval("document.querySelector('[data-testid=ticket]').textContent").await;
+        let ticket = ticket.as_str().unwrap_or_default();
         assert!(ticket.contains("| worker | score | queue-scorer |"), "{ticket}");
     })
     .await;
