@@ -16,18 +16,18 @@ use radixscope_dynamo::log_line::{
     Endpoint, EndpointName, GatewayChoice, LogRecord, MAX_ENDPOINTS, PickerLine, PickerStep, RequestIds,
     ScoredEndpoint,
 };
-use radixscope_model::id::{SourceIx, WorkerIx};
+use radixscope_model::id::{DecisionId, SourceIx, WorkerIx};
 use radixscope_model::record::{Arithmetic, MAX_SCORERS, Role, ScoredCandidate, Scores};
 use radixscope_state::cluster::Cluster;
 
 /// Runs whose pick has not come: as many requests as a picker schedules at a time, with room for those that failed.
 const MAX_RUNS: usize = 256;
+/// Endpoints of all of them, but for what one line brings.
+const MAX_RUN_ENDPOINTS: usize = 1 << 14;
 /// What SGLang's gateway gives a worker: the share of the prompt that its tree matched.
 const MATCHED: &str = "matched share";
-/// Endpoints of all of them.
-const MAX_RUN_ENDPOINTS: usize = 1 << 14;
 
-/// Runs of profiles whose pick has not come, over all logs. Oldest first.
+/// Runs of profiles whose pick has not come, over all logs. The one that a line was about last is the last one.
 #[derive(Default)]
 pub(super) struct Pickers {
     runs: VecDeque<Run>,
@@ -58,29 +58,16 @@ impl Pickers {
         self.runs.iter().rposition(is_meant)
     }
 
-    /// The run that lines of a request are about, begun if there is none.
+    /// The run that lines of a request are about, begun if there is none. Those that no line was about for longest make room.
     fn run(&mut self, of: (SourceIx, &str), request: Option<&str>) -> Option<&mut Run> {
-        let place = match self.place(of, request) {
-            Some(place) => place,
-            None => {
-                let endpoints = |runs: &VecDeque<Run>| runs.iter().map(Run::endpoints).sum::<usize>();
-                while self.runs.len() >= MAX_RUNS || endpoints(&self.runs) > MAX_RUN_ENDPOINTS {
-                    self.runs.pop_front();
-                }
-                self.runs.push_back(Run {
-                    source: of.0,
-                    log: of.1.into(),
-                    request: request.map(Into::into),
-                    profile: None,
-                    scorers: Vec::new(),
-                    scores: HashMap::new(),
-                    candidates: Vec::new(),
-                    omitted: 0,
-                });
-                self.runs.len() - 1
-            }
-        };
-        self.runs.get_mut(place)
+        let run = self.take(of, request).unwrap_or_else(|| Run::new(of, request));
+        let mut endpoints = run.endpoints() + self.runs.iter().map(Run::endpoints).sum::<usize>();
+        while self.runs.len() >= MAX_RUNS || endpoints > MAX_RUN_ENDPOINTS {
+            let Some(oldest) = self.runs.pop_front() else { break };
+            endpoints -= oldest.endpoints();
+        }
+        self.runs.push_back(run);
+        self.runs.back_mut()
     }
 
     /// What was said of a run that ends.
@@ -90,6 +77,19 @@ impl Pickers {
 }
 
 impl Run {
+    fn new((source, log): (SourceIx, &str), request: Option<&str>) -> Self {
+        Self {
+            source,
+            log: log.into(),
+            request: request.map(Into::into),
+            profile: None,
+            scorers: Vec::new(),
+            scores: HashMap::new(),
+            candidates: Vec::new(),
+            omitted: 0,
+        }
+    }
+
     /// How many endpoints it has kept.
     fn endpoints(&self) -> usize {
         self.scores.len() + self.candidates.len()
@@ -251,7 +251,7 @@ impl Routing {
         (worker, scores): (WorkerIx, Scores),
         arithmetic: Arithmetic,
         cluster: &Cluster,
-    ) -> radixscope_model::id::DecisionId {
+    ) -> DecisionId {
         let ids = RequestIds { router: request.map(Into::into), http: None };
         let mut key = time.key(worker, cluster, &ids);
         key.role = scores.profile.as_deref().and_then(Role::of);
@@ -265,5 +265,32 @@ impl Routing {
             self.book.count_candidates(id, count);
         }
         id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_grow_make_room_for_each_other() {
+        let mut pickers = Pickers::default();
+        let requests: Vec<String> = (0..2 * MAX_RUNS).map(|n| n.to_string()).collect();
+        // Every run is begun before any of them grows.
+        for at in 0..200 {
+            for request in &requests[..MAX_RUNS] {
+                let name = EndpointName { namespace: "n".into(), name: at.to_string().into() };
+                let run = pickers.run((SourceIx(0), "log"), Some(request)).expect("there is room");
+                run.score("queue", &name, 1.0);
+            }
+            let endpoints: usize = pickers.runs.iter().map(Run::endpoints).sum();
+            assert!(endpoints <= MAX_RUN_ENDPOINTS + 1, "{endpoints}");
+        }
+        for request in &requests {
+            pickers.run((SourceIx(0), "log"), Some(request));
+        }
+        assert_eq!(pickers.runs.len(), MAX_RUNS);
+        assert!(pickers.take((SourceIx(0), "log"), Some("0")).is_none(), "the oldest made room");
+        assert!(pickers.take((SourceIx(0), "log"), requests.last().map(String::as_str)).is_some());
     }
 }
