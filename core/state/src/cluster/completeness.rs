@@ -57,6 +57,14 @@ impl PoolExpectation {
         };
         lacks && self.publishes(state)
     }
+
+    /// Whether a query for all blocks of a worker of which nothing is known is under way: what it holds is not known yet, which
+    /// need not mean that blocks are missing.
+    fn awaits_blocks(self, state: &WorkerState) -> bool {
+        use QueryState::{Dump, Joining, Waiting};
+        let is_asked = matches!(state.knowledge.asking, Waiting | Dump | Joining);
+        state.knowledge.state == TreeKnowledge::Unknown && is_asked && self.publishes(state)
+    }
 }
 
 impl Cluster {
@@ -116,12 +124,14 @@ impl Cluster {
         sum
     }
 
-    /// Whether the tree of a pool lacked blocks at a moment of the last seconds: it does now, or got them after that moment.
+    /// Whether the tree of a pool lacked blocks at a moment of the last seconds: it does now, got them after that moment, or a
+    /// worker of which nothing is known is asked for them.
     pub fn was_incomplete(&self, pool: PoolIx, at: Millis) -> bool {
         let came_after =
             |state: &WorkerState| state.knowledge.lacked_until_ms.is_some_and(|until| until > at);
         let peers = self.peers(pool);
-        self.present(pool).any(|(_, state)| came_after(state) || peers.lacks_blocks(state))
+        let lacks = |state| came_after(state) || peers.lacks_blocks(state) || peers.awaits_blocks(state);
+        self.present(pool).any(|(_, state)| lacks(state))
     }
 }
 
@@ -214,6 +224,24 @@ mod tests {
         };
         assert!(at(&mut cluster, 2_900), "the response came later");
         assert!(!at(&mut cluster, 3_050));
+    }
+
+    #[test]
+    fn what_is_computed_before_a_worker_answered_the_first_query_is_marked() {
+        let mut cluster = Cluster::default();
+        let id = Worker::new(7, 0);
+        fold(&mut cluster, 1_000, Record::new_worker(WorkerIx(0), id, "dynamo", "backend"));
+        let decide =
+            |cluster: &mut Cluster, at_ms| decide(cluster, at_ms, Completeness::Reconstructed).partial;
+        assert!(!decide(&mut cluster, 1_100), "nobody was there before us, as far as is known");
+        for asking in [QueryState::Waiting, QueryState::Dump] {
+            let record = Record::QueryState { worker: WorkerIx(0), state: asking, detail: "".into() };
+            fold(&mut cluster, 1_200, record);
+            assert!(decide(&mut cluster, 1_300), "{asking:?}");
+            assert!(cluster.coverage([cluster.default_pool()]).is_whole(), "it may just have started");
+        }
+        knows(&mut cluster, 1_400, 0, TreeKnowledge::Complete, KnowledgeWhy::Dump);
+        assert!(!decide(&mut cluster, 1_500));
     }
 
     #[test]
