@@ -95,9 +95,20 @@ impl Intake {
 
     /// Takes what a source received, see `Ingest::take`.
     pub fn handle(&mut self, received: &Received, sink: &mut impl RecordSink) {
-        let Self { ingest, routing, block_lifetimes, follow } = self;
-        ingest.handle(received, &mut RoutingSink { routing, block_lifetimes, follow, sink });
+        self.follow_blocks(sink);
+        let Self { ingest, routing, block_lifetimes, .. } = self;
+        ingest.handle(received, &mut RoutingSink { routing, block_lifetimes, sink });
         self.routing.begin_to_remember(received.at_ms);
+    }
+
+    /// Has the trees note what requests that were observed need of the past. No KV event changes what that is.
+    #[inline]
+    fn follow_blocks(&mut self, sink: &mut impl RecordSink) {
+        let follow = self.routing.follow();
+        if follow != self.follow {
+            self.follow = follow;
+            sink.follow_blocks(follow);
+        }
     }
 
     /// Loss that a source itself noticed, see `Ingest::missed`.
@@ -112,8 +123,9 @@ impl Intake {
 
     /// Records what was summed up, see `Ingest::flush` and `Routing::flush`.
     pub fn flush(&mut self, at_ms: Millis, sink: &mut impl RecordSink) {
-        let Self { ingest, routing, block_lifetimes, follow } = self;
-        ingest.flush(at_ms, &mut RoutingSink { routing, block_lifetimes, follow, sink });
+        self.follow_blocks(sink);
+        let Self { ingest, routing, block_lifetimes, .. } = self;
+        ingest.flush(at_ms, &mut RoutingSink { routing, block_lifetimes, sink });
         for record in self.routing.flush(at_ms, self.ingest.now(at_ms), sink.cluster()) {
             let entry = Entry { at_ms, record };
             self.block_lifetimes.observe(at_ms, &entry.record, sink.cluster());
@@ -123,8 +135,8 @@ impl Intake {
         for record in self.block_lifetimes.flush(at_ms) {
             sink.append(&Entry { at_ms, record });
         }
-        let Self { ingest, routing, block_lifetimes, follow } = self;
-        ingest.attend(at_ms, &mut RoutingSink { routing, block_lifetimes, follow, sink });
+        let Self { ingest, routing, block_lifetimes, .. } = self;
+        ingest.attend(at_ms, &mut RoutingSink { routing, block_lifetimes, sink });
     }
 
     /// What sources are to do, since the last call.
@@ -166,7 +178,6 @@ impl Intake {
 struct RoutingSink<'l, J> {
     routing: &'l mut Routing,
     block_lifetimes: &'l mut BlockLifetimes,
-    follow: &'l mut Follow,
     sink: &'l mut J,
 }
 
@@ -214,11 +225,6 @@ impl<J: RecordSink> Sink for RoutingSink<'_, J> {
         }
         self.block_lifetimes.observe(entry.at_ms, &entry.record, self.sink.cluster());
         self.routing.observe_record(entry, by, self.sink.cluster());
-        let follow = self.routing.follow();
-        if follow != *self.follow {
-            *self.follow = follow;
-            self.sink.follow_blocks(follow);
-        }
         self.sink.append(entry);
         self.routing.observe_folded(&entry.record, self.sink.cluster());
         self.publish_resolved(entry.at_ms);

@@ -196,28 +196,42 @@ impl TreeChanges {
     pub(super) fn pass_received(&mut self, now: Millis) {
         if now > self.received_ms {
             self.received_ms = now;
-            if self.is_kept() && self.marks.back().is_none_or(|(at, _)| now.since(*at) >= MARK_EVERY_MS) {
-                self.marks.push_back((now, self.count));
-                let kept_ms = self.kept_ms();
-                while self.marks.get(1).is_some_and(|(at, _)| now.since(*at) > kept_ms) {
-                    self.marks.pop_front();
-                }
+            if self.is_kept() {
+                self.mark_received(now);
+            }
+        }
+    }
+
+    fn mark_received(&mut self, now: Millis) {
+        if self.marks.back().is_none_or(|(at, _)| now.since(*at) >= MARK_EVERY_MS) {
+            self.marks.push_back((now, self.count));
+            let kept_ms = self.kept_ms();
+            while self.marks.get(1).is_some_and(|(at, _)| now.since(*at) > kept_ms) {
+                self.marks.pop_front();
             }
         }
     }
 
     /// A record of `at` passes, on its way to `cluster`. What it changes of single blocks is asked for when it is folded:
     /// [`TreeChanges::folded`].
+    #[inline]
     pub(super) fn observe(&mut self, at: Micros, record: &Record<'_>, cluster: &Cluster) {
         match record {
             Record::Stored { worker, .. } => self.expect_event(at, *worker, None, cluster),
-            Record::TierStored { worker, tier, .. } => self.expect_event(at, *worker, Some(*tier), cluster),
             Record::Removed { worker, .. } => {
                 self.expect_event(at, *worker, None, cluster);
                 if self.gone.is_on() {
                     self.stores.evicted(at.millis(), *worker);
                 }
             }
+            _ => self.observe_rare(at, record, cluster),
+        }
+    }
+
+    /// The same of a record that is no event of a worker's blocks in device memory.
+    fn observe_rare(&mut self, at: Micros, record: &Record<'_>, cluster: &Cluster) {
+        match record {
+            Record::TierStored { worker, tier, .. } => self.expect_event(at, *worker, Some(*tier), cluster),
             Record::TierRemoved { worker, tier, .. } => self.expect_event(at, *worker, Some(*tier), cluster),
             Record::Cleared { worker, all_ranks: true } => {
                 let process = |worker: WorkerIx| cluster.worker(worker).map(|worker| worker.id.id);
@@ -316,9 +330,13 @@ impl TreeChanges {
     fn expect_event(&mut self, at: Micros, worker: WorkerIx, tier: Option<Tier>, cluster: &Cluster) {
         self.latest = self.latest.max(at);
         if self.is_kept() {
-            let held_blocks = cluster.blocks(worker).unwrap_or(0).try_into().unwrap_or(u32::MAX);
-            self.expected = Some(Expected { at, worker, tier, held_blocks });
+            self.expect_changes(at, worker, tier, cluster);
         }
+    }
+
+    fn expect_changes(&mut self, at: Micros, worker: WorkerIx, tier: Option<Tier>, cluster: &Cluster) {
+        let held_blocks = cluster.blocks(worker).unwrap_or(0).try_into().unwrap_or(u32::MAX);
+        self.expected = Some(Expected { at, worker, tier, held_blocks });
     }
 
     /// The record that [`TreeChanges::observe`] was told of last is folded.

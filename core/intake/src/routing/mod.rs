@@ -198,32 +198,38 @@ impl Routing {
     }
 
     /// A record passes on its way to `cluster`, with what its message reported of its publisher.
+    #[inline]
     pub(crate) fn observe_record(&mut self, entry: &Entry<'_>, by: Published, cluster: &Cluster) {
-        self.pass_time(by.at_ms, entry.at_ms);
+        let published_ms = self.pass_time(by.at_ms, entry.at_ms);
         self.own_ids = by.is_own_id.unwrap_or(self.own_ids);
-        // A worker that a log named first is in a pool without a name, until a message names it.
-        self.has_moved |=
-            matches!(&entry.record, Record::Worker(identity) if cluster.worker(identity.worker).is_some());
-        if let Record::Settings(news) = &entry.record {
-            self.observe_settings(news);
-        }
-        let published_ms = by.at_ms.filter(|at| is_plausible(*at, entry.at_ms));
         let at_ms = published_ms.unwrap_or(Millis(entry.at_ms.0.saturating_sub(self.delay_ms)));
-        if let Record::Stored { worker, .. } | Record::Removed { worker, .. } = entry.record {
-            self.departures.published(worker, at_ms);
-        }
-        // A line is a record only at the next flush: decisions in between did not meet the worker any more.
         let at_ms = match entry.record {
-            Record::Left { worker, why: DepartureCause::Log } => {
-                let left_ms =
-                    self.departures.left_ms(worker).map_or(at_ms, |written_ms| written_ms.min(at_ms));
-                self.left_since = Some(self.left_since.map_or(left_ms, |since| since.min(left_ms)));
-                left_ms
+            Record::Stored { worker, .. } | Record::Removed { worker, .. } => {
+                self.departures.published(worker, at_ms);
+                at_ms
             }
-            _ => at_ms,
+            _ => self.observe_rare(&entry.record, at_ms, cluster),
         };
         self.changes.pass_received(entry.at_ms);
         self.changes.observe(Micros::of(at_ms), &entry.record, cluster);
+    }
+
+    /// The same of what is no event of a worker's own blocks. Gives when it happened.
+    fn observe_rare(&mut self, record: &Record<'_>, at_ms: Millis, cluster: &Cluster) -> Millis {
+        match record {
+            // A worker that a log named first is in a pool without a name, until a message names it.
+            Record::Worker(identity) => self.has_moved |= cluster.worker(identity.worker).is_some(),
+            Record::Settings(news) => self.observe_settings(news),
+            // A line is a record only at the next flush: decisions in between did not meet the worker any more.
+            Record::Left { worker, why: DepartureCause::Log } => {
+                let left_ms =
+                    self.departures.left_ms(*worker).map_or(at_ms, |written_ms| written_ms.min(at_ms));
+                self.left_since = Some(self.left_since.map_or(left_ms, |since| since.min(left_ms)));
+                return left_ms;
+            }
+            _ => {}
+        }
+        at_ms
     }
 
     /// The record that passed last is folded.
@@ -455,11 +461,13 @@ impl Routing {
         }
     }
 
-    fn pass_time(&mut self, published: Option<Millis>, received: Millis) {
-        if let Some(published) = published.filter(|published| is_plausible(*published, received)) {
-            self.delay_ms = received.since(published);
-            self.costs.pass(Micros::of(published));
-        }
+    /// A publisher reported its time. Gives it if it can be true.
+    #[inline]
+    fn pass_time(&mut self, published: Option<Millis>, received: Millis) -> Option<Millis> {
+        let published = published.filter(|published| is_plausible(*published, received))?;
+        self.delay_ms = received.since(published);
+        self.costs.pass(Micros::of(published));
+        Some(published)
     }
 
     fn handle(&mut self, observed: &RequestObservation<'_>, cluster: &Cluster) -> Vec<Record<'static>> {

@@ -83,14 +83,27 @@ impl Node {
 
 #[derive(Clone)]
 struct Chunk {
-    nodes: [Node; CHUNK],
+    nodes: Box<[Node; CHUNK]>,
     /// When a worker first stored each node's block. Beside the nodes, because hardly anything needs it.
-    first_stored: [u32; CHUNK],
+    first_stored: Box<[u32; CHUNK]>,
+}
+
+impl Chunk {
+    const HEAP_BYTES: usize = CHUNK * (size_of::<Node>() + size_of::<u32>());
+
+    fn new() -> Self {
+        // Filled where they are: an array in a box would be copied there.
+        Self { nodes: filled(NEVER_USED), first_stored: filled(0) }
+    }
+}
+
+fn filled<T: Copy>(with: T) -> Box<[T; CHUNK]> {
+    vec![with; CHUNK].try_into().unwrap_or_else(|_| Box::new([with; CHUNK]))
 }
 
 #[derive(Clone)]
 pub(super) struct Arena {
-    chunks: Vec<Box<Chunk>>,
+    chunks: Vec<Chunk>,
     /// Slots ever used.
     len: u32,
     free: NodeId,
@@ -174,7 +187,7 @@ impl Arena {
 
     #[cold]
     fn add_chunk(&mut self) {
-        self.chunks.push(Box::new(Chunk { nodes: [NEVER_USED; CHUNK], first_stored: [0; CHUNK] }));
+        self.chunks.push(Chunk::new());
     }
 
     #[inline]
@@ -210,7 +223,7 @@ impl Arena {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        self.chunks.len() * size_of::<Chunk>() + self.chunks.capacity() * size_of::<Box<Chunk>>()
+        self.chunks.len() * Chunk::HEAP_BYTES + self.chunks.capacity() * size_of::<Chunk>()
     }
 }
 

@@ -45,10 +45,24 @@ impl Tree {
         blocks: &[Block],
         touched: u32,
     ) -> StoreOutcome {
-        let mut outcome = StoreOutcome::default();
-        if let Some(changed) = &mut self.changed {
-            changed.begin();
+        match &mut self.changed {
+            None => self.store_noting::<false>(worker, parent, blocks, touched),
+            Some(changed) => {
+                changed.begin();
+                self.store_noting::<true>(worker, parent, blocks, touched)
+            }
         }
+    }
+
+    /// `NOTES`: whether somebody asked for what changes. Compiled once without, where it costs nothing a block.
+    fn store_noting<const NOTES: bool>(
+        &mut self,
+        worker: Slot,
+        parent: Option<BlockHash>,
+        blocks: &[Block],
+        touched: u32,
+    ) -> StoreOutcome {
+        let mut outcome = StoreOutcome::default();
         let mut above = match parent {
             None => NodeId::ROOT,
             Some(hash) => match self.find(worker, hash) {
@@ -73,7 +87,7 @@ impl Tree {
             let (hash, tokens) = (block.block_hash, block.tokens_hash.0);
             let Some(node) = self.child_index.find(&self.arena, above, tokens) else {
                 self.apply_moves(&mut moves);
-                let before = name_before(rest);
+                let before = if NOTES { name_before(rest) } else { None };
                 (above, rest) = self.append(worker, (above, before), rest, touched, &mut outcome);
                 above_in_digest = self.above(above);
                 continue;
@@ -94,16 +108,16 @@ impl Tree {
                     let term = super::term(worker, tokens, above_in_digest, hash.0);
                     self.digest = self.digest.wrapping_add(term);
                     self.notify(|forest, nodes| forest.owners_changed(nodes, node));
-                    if self.changed.is_some() {
+                    if NOTES {
                         self.note_stored(node, hash, name_before(rest));
                     }
                     Acquired::Joined { differs: false }
                 }
                 (false, false) => {
                     self.apply_moves(&mut moves);
-                    let is_held = self.changed.is_none() || self.owners(node).contains(worker);
+                    let is_new = NOTES && !self.owners(node).contains(worker);
                     let acquired = self.acquire(worker, node, hash.0);
-                    if !is_held {
+                    if is_new {
                         self.note_stored(node, hash, name_before(rest));
                     }
                     acquired
@@ -309,6 +323,7 @@ impl Tree {
     /// New blocks below `above`, which has no child with the tokens of the first of them, held by `worker`: what
     /// [`Tree::acquire`] does, without all that cannot be, and counted once. Gives the last one and the blocks that are left: what
     /// lies below the last one may not be new, if a subtree waited for it or another block left its name to it.
+    #[inline(never)]
     fn append<'b>(
         &mut self,
         worker: Slot,
