@@ -19,6 +19,7 @@ mod check;
 mod discovery_at;
 mod engine_at;
 mod host;
+mod indexer_url;
 mod invalid;
 mod kubernetes;
 mod kubernetes_at;
@@ -41,6 +42,7 @@ pub use check::{Check, CheckMode, MinSeverity, Output};
 pub use discovery_at::{DiscoveryAt, EtcdServers};
 pub use engine_at::{EngineAddress, EngineAt};
 pub use host::AllowedHost;
+pub use indexer_url::IndexerUrl;
 pub use invalid::InvalidOption;
 pub use kubernetes::{Deploy, InKubernetes};
 pub use kubernetes_at::KubernetesAt;
@@ -287,6 +289,13 @@ pub struct Engines {
     /// asks SGLang for all of these. Can be repeated, or separated by semicolons [default: none; default pool: the engine's name]
     #[arg(long, env = "RADIXSCOPE_ENGINE_EVENTS", value_name = "ENGINE=ADDRESS[,KEY=VALUE…]", value_delimiter = ';', value_parser = Redacted(EngineAt::from_str))]
     pub engine_events: Vec<EngineAt>,
+    /// Standalone KV indexer (python -m dynamo.indexer) of the same engines: its index is read and compared with the tree, block by
+    /// block; can be repeated, or separated by commas [default: none]
+    #[arg(long, env = "RADIXSCOPE_INDEXER", value_name = "URL", value_delimiter = ',', value_parser = Redacted(IndexerUrl::from_str))]
+    pub indexer: Vec<IndexerUrl>,
+    /// Seconds between readings of an index, 0.2 to 3600
+    #[arg(long, env = "RADIXSCOPE_INDEXER_INTERVAL", value_name = "SECONDS", default_value = "30", value_parser = seconds_to_hour)]
+    pub indexer_interval: Duration,
 }
 
 /// Logs of Dynamo's frontends and workers.
@@ -667,9 +676,17 @@ fn speed(text: &str) -> Result<f64, String> {
 }
 
 fn seconds_to_minute(text: &str) -> Result<Duration, String> {
+    seconds_up_to(text, 60.0)
+}
+
+fn seconds_to_hour(text: &str) -> Result<Duration, String> {
+    seconds_up_to(text, 3_600.0)
+}
+
+fn seconds_up_to(text: &str, most: f64) -> Result<Duration, String> {
     match text.parse::<f64>() {
-        Ok(seconds) if (0.2..=60.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        Ok(_) => Err("expected 0.2 to 60 seconds".to_owned()),
+        Ok(seconds) if (0.2..=most).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        Ok(_) => Err(format!("expected 0.2 to {most} seconds")),
         Err(error) => Err(error.to_string()),
     }
 }

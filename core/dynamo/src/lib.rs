@@ -12,6 +12,7 @@ pub mod envelope;
 pub mod error;
 pub mod health;
 pub mod hit_rate;
+pub mod indexer;
 pub mod kv_event;
 pub mod load;
 pub mod log_line;

@@ -8,6 +8,7 @@ mod checks;
 pub mod colour;
 pub mod engines;
 pub mod finding_ticket;
+pub mod indexers;
 mod memory;
 pub mod panel;
 mod reuse;

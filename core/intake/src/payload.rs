@@ -22,6 +22,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use radixscope_dynamo::DecodeError;
+use radixscope_dynamo::indexer::Index;
 use radixscope_dynamo::subject::Subject;
 use radixscope_dynamo::tree_query::{QueryFailed, TreeResponse};
 use radixscope_model::id::{Millis, SourceIx, WorkerId};
@@ -101,6 +102,15 @@ pub enum Payload {
         /// What the worker answered, or why there is no response.
         outcome: Arc<Result<TreeResponse, QueryFailed>>,
         /// Size of the response as it was received, in bytes.
+        size_bytes: usize,
+    },
+    /// What a standalone KV indexer holds, read where it was received: dumps are large.
+    Indexer {
+        /// Its address.
+        name: Arc<str>,
+        /// What it lists and holds.
+        index: Arc<Index>,
+        /// Size of both responses as they were received, in bytes.
         size_bytes: usize,
     },
     /// A message of which the source could not even read the outside. It counts as bad input.
@@ -208,6 +218,7 @@ impl Payload {
             Self::Health { .. } => Topic::Health,
             Self::RouterPolicy { .. } => Topic::RouterPolicy,
             Self::TreeResponse { .. } => Topic::TreeDump,
+            Self::Indexer { .. } => Topic::Indexer,
             Self::Unreadable { topic, .. } => *topic,
             Self::Subscribed { .. } | Self::Unsubscribed { .. } => Topic::Other,
             Self::Engine { .. } => Topic::KvEvents,
@@ -224,7 +235,9 @@ impl Payload {
             | Self::Health { response: bytes, .. }
             | Self::RouterPolicy { response: bytes, .. } => bytes.len(),
             Self::Discovery { key, value, .. } => key.len() + value.as_ref().map_or(0, Bytes::len),
-            Self::TreeResponse { size_bytes, .. } | Self::Unreadable { size_bytes, .. } => *size_bytes,
+            Self::TreeResponse { size_bytes, .. }
+            | Self::Indexer { size_bytes, .. }
+            | Self::Unreadable { size_bytes, .. } => *size_bytes,
             Self::Subscribed { .. } | Self::Unsubscribed { .. } => 0,
             Self::Engine { input, .. } => match input {
                 EngineInput::Batch { body, .. } => body.len(),

@@ -34,6 +34,7 @@ macro_rules! str_names {
 
 mod engine;
 mod finding;
+mod indexer;
 mod knowledge;
 mod pool;
 mod reuse;
@@ -51,6 +52,7 @@ use crate::id::{BlockHash, DecisionId, Millis, SourceIx, TokensHash, Worker, Wor
 
 pub use engine::{Engine, EngineFeed, EventForm, HashForm, Replay};
 pub use finding::{CheckStatus, Evidence, Finding, Fix, PanelRef, Pending, Phase, RuleStatus, Severity};
+pub use indexer::{IndexComparison, IndexedWorker, IndexerReport, MAX_INDEXED_WORKERS};
 pub use knowledge::{Divergence, KnowledgeWhy, QueryState, TreeKnowledge};
 pub use pool::{Role, RoleEvidence, RoutingMode, Tier};
 pub use reuse::{DisplacedBy, GoneBlock, GoneReason, Reuse};
@@ -453,6 +455,8 @@ pub enum Record<'a> {
         #[serde(borrow)]
         name: Cow<'a, str>,
     },
+    /// What a standalone KV indexer holds, after each reading; replaces what was recorded of the same name.
+    Indexer(Box<IndexerReport>),
 }
 
 // Most records are KV events, and each is built, encoded and folded by value or reference: a record fits into a line of the cache,
@@ -1018,6 +1022,8 @@ pub enum SourceKind {
     RequestTraces,
     /// Engines' own publishers of KV events, without Dynamo.
     Engines,
+    /// A standalone KV indexer, whose index is compared with the trees.
+    Indexer,
 }
 
 impl SourceKind {
@@ -1073,6 +1079,8 @@ pub enum Topic {
     SessionAffinity,
     /// What a frontend's routers run with.
     RouterPolicy,
+    /// What a standalone KV indexer holds.
+    Indexer,
 }
 
 /// How we know that messages are lost. A lost message is counted under one cause only, the most exact there is: where
@@ -1141,7 +1149,7 @@ str_names! {
         Nats => "nats", Simulator => "simulator", Logs => "logs", Prometheus => "prometheus",
         Discovery => "discovery", Zmq => "zmq", WorkerTrees => "worker_trees",
         Recording => "recording", RequestTraces => "request_traces",
-        Engines => "engines",
+        Engines => "engines", Indexer => "indexer",
     }
 }
 str_names! {
@@ -1155,7 +1163,7 @@ str_names! {
         ActiveSequences => "active_sequences_events", Discovery => "discovery", TreeDump => "tree_dump",
         RequestTrace => "dynamo.request_trace.v1", Log => "log", Metrics => "metrics", Health => "health", Other => "other",
         SessionAffinity => "session_affinity_events",
-        RouterPolicy => "router_policy",
+        RouterPolicy => "router_policy", Indexer => "indexer",
     }
 }
 str_names! {

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 
 use radixscope_model::id::{Worker, WorkerId};
 use radixscope_model::record::{
-    Decision, EngineFeed, Entry, Finding, PolicyClasses, Record, RouterRef, RuleStatus, Scrape,
-    SettingsSource,
+    Decision, EngineFeed, Entry, Finding, IndexerReport, PolicyClasses, Record, RouterRef, RuleStatus,
+    Scrape, SettingsSource,
 };
 
 /// Makes pseudonyms: the same for the same.
@@ -77,6 +77,17 @@ pub(crate) fn engine(feed: &mut EngineFeed, names: &mut dyn Pseudonyms) {
     }
 }
 
+/// A standalone indexer. Where it listens to workers is where they are.
+pub(crate) fn indexer(report: &mut IndexerReport, names: &mut dyn Pseudonyms) {
+    report.name = name("indexer", &report.name, names);
+    for of in &mut report.workers {
+        of.instance_id = names.number(of.instance_id);
+        of.endpoint = name("engine", &of.endpoint, names);
+        names.leave_out(&of.status);
+        of.status.clear();
+    }
+}
+
 /// Names of classes are those of a configuration, as components are: they stay.
 pub(crate) fn policy_classes(of: &mut PolicyClasses, names: &mut dyn Pseudonyms) {
     of.process = name("process", &of.process, names);
@@ -119,6 +130,7 @@ pub fn entry<'a>(entry: &Entry<'a>, names: &mut dyn Pseudonyms) -> Entry<'a> {
         Record::Settings(reported) => router_ref(reported.source, &mut reported.of, names),
         Record::PolicyClasses(of) => policy_classes(of, names),
         Record::EngineFeed(feed) => engine(feed, names),
+        Record::Indexer(report) => indexer(report, names),
         Record::Endpoint { name: of, .. } => *of = name("endpoint", of, names).into(),
         _ => {}
     }

@@ -9,9 +9,9 @@ use radixscope_model::record::SourceKind;
 use super::in_kubernetes::InKubernetes;
 use super::server::{Feed, Feeds};
 use super::{Failure, policy_file};
-use crate::config::{EngineAt, LogFile, MetricsUrl, Sources, TreeDumps};
+use crate::config::{EngineAt, IndexerUrl, LogFile, MetricsUrl, Sources, TreeDumps};
 use crate::source::gate::Gate;
-use crate::source::{discovery, logs, nats, prometheus, traces, trees, zmq};
+use crate::source::{discovery, indexer, logs, nats, prometheus, traces, trees, zmq};
 
 /// Whether no source is given.
 pub(super) fn is_nothing(from: &Sources) -> bool {
@@ -54,6 +54,7 @@ pub(super) fn feeds(from: Sources, found: Option<InKubernetes>) -> Result<Feeds,
     let namespace = listen_to.namespace.clone();
     let conflict = LogFile::conflict(&logs.logs).or_else(|| MetricsUrl::conflict(&scraped.prometheus));
     let conflict = conflict.or_else(|| EngineAt::conflict(&engines.engine_events));
+    let conflict = conflict.or_else(|| IndexerUrl::conflict(&engines.indexer));
     if let Some(conflict) = conflict {
         return Err(Failure::Usage(anyhow!(conflict)));
     }
@@ -90,6 +91,10 @@ pub(super) fn feeds(from: Sources, found: Option<InKubernetes>) -> Result<Feeds,
         let source = source.map_err(|error| Failure::Usage(error.into()))?;
         feeds.push(Feed::new(source.name(), SourceKind::Engines, |to, stopped| source.run(to, stopped)));
     }
+    let sources = indexer::IndexerSource::all(engines.indexer, engines.indexer_interval);
+    feeds.extend(sources.map_err(|error| Failure::Usage(error.into()))?.into_iter().map(|source| {
+        Feed::new(source.name().to_owned(), SourceKind::Indexer, |to, stopped| source.run(to, stopped))
+    }));
     let sources = prometheus::PrometheusSource::all(scraped).map_err(|error| Failure::Usage(error.into()))?;
     feeds.extend(sources.into_iter().map(|source| {
         Feed::new(source.name().to_owned(), SourceKind::Prometheus, |to, stopped| source.run(to, stopped))

@@ -78,6 +78,7 @@ pub fn payload(
         | Topic::Metrics
         | Topic::Health
         | Topic::RouterPolicy
+        | Topic::Indexer
         | Topic::Other => {
             unreachable!("not on NATS")
         }

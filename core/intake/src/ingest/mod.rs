@@ -19,6 +19,7 @@ mod discovery;
 mod endpoints;
 mod engines;
 mod gaps;
+mod indexers;
 mod instances;
 mod interner;
 mod log_signals;
@@ -64,6 +65,7 @@ use discovered::Discovered;
 use endpoints::Endpoints;
 use engines::Engines;
 use gaps::Gaps;
+use indexers::Indexers;
 use instances::Instances;
 use interner::{Interner, Presence};
 use log_signals::LogSignals;
@@ -102,6 +104,7 @@ pub(crate) struct Ingest {
     instances: Instances,
     discovered: Discovered,
     router_policies: RouterPolicies,
+    indexers: Indexers,
     scrapes: Scrapes,
     attach: Attach,
     tallies: Vec<Tally>,
@@ -354,6 +357,10 @@ impl Ingest {
             Payload::RouterPolicy { frontend, response } => {
                 Ok(self.router_policy(&context(), frontend, response, out)?)
             }
+            Payload::Indexer { name, index, .. } => {
+                self.indexer(&context(), name, index, out);
+                Ok(())
+            }
         }
     }
 
@@ -411,6 +418,7 @@ impl Ingest {
             | Topic::Metrics
             | Topic::Health
             | Topic::RouterPolicy
+            | Topic::Indexer
             | Topic::Other => Ok(()),
         }
     }

@@ -51,7 +51,8 @@ macro_rules! subject {
             | Record::Rejected { .. }
             | Record::Reuse(_)
             | Record::Settings(_)
-            | Record::PolicyClasses(_) => None,
+            | Record::PolicyClasses(_)
+            | Record::Indexer(_) => None,
         }
     };
 }

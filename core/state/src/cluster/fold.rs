@@ -131,6 +131,7 @@ impl Cluster {
             Record::Settings(reported) => self.head.settings.reported(at, reported),
             Record::PolicyClasses(reported) => self.fold_policy_classes(reported),
             Record::EngineFeed(feed) => self.fold_engine(feed),
+            Record::Indexer(report) => self.fold_indexer(at, report),
             Record::Worker(identity) => self.fold_introduced(at, identity),
             Record::Left { worker, why } => self.fold_left(at, *worker, *why),
             Record::Rejoined { worker } => self.head.workers.rejoin(*worker, at),

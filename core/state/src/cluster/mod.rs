@@ -16,6 +16,7 @@ mod fold;
 mod hint;
 mod history;
 mod in_flight;
+mod indexers;
 mod knowledge;
 #[cfg(test)]
 mod knowledge_tests;
@@ -70,6 +71,7 @@ pub use fold::{TOUCH_MS, touch, touched_ms};
 pub use hint::{Hint, HintOption, candidates_hint};
 pub use history::{HISTORY_S, HISTORY_STEP_S, TimeSteps};
 pub use in_flight::InFlight;
+pub use indexers::{IndexerState, MAX_INDEXERS};
 pub use knowledge::{KnowledgeState, PoolKnowledge, QueryTotals, ResidentSource};
 pub use log_signal::LogSignalState;
 pub use order::{Column, Sort};
@@ -119,6 +121,7 @@ struct Head {
     engines: Vec<EngineFeed>,
     /// Names of workers, in the order in which they were first recorded.
     endpoints: Vec<(WorkerIx, String)>,
+    indexers: Vec<IndexerState>,
 }
 
 /// The state of a Dynamo cluster as far as it was received.
@@ -183,6 +186,7 @@ impl Cluster {
                 policy_classes: Vec::new(),
                 engines: Vec::new(),
                 endpoints: Vec::new(),
+                indexers: Vec::new(),
             },
             trees: Vec::new(),
             tiers: BTreeMap::new(),
@@ -449,11 +453,11 @@ impl Cluster {
     pub fn digest(&self) -> u64 {
         let Head { seq, now_ms, sources, workers, pools, departed, decisions, .. } = &self.head;
         let Head { processes, routers, signs, findings, limit_nodes, settings, .. } = &self.head;
-        let Head { policy_classes, engines, endpoints, .. } = &self.head;
+        let Head { policy_classes, engines, endpoints, indexers, .. } = &self.head;
         let known = (seq, now_ms, sources, workers, departed.digest(), decisions.sums(), decisions.digest());
         let known = (known, pools, self.head.requests.digest());
         let processes: Vec<u64> = processes.iter().map(ProcessState::digest).collect();
-        let lists = (settings, policy_classes, engines, endpoints);
+        let lists = (settings, policy_classes, engines, endpoints, indexers);
         let small = (known, processes, routers, signs, findings, limit_nodes, lists);
         xxhash_rust::xxh3::xxh3_64_with_seed(
             &encoded(&small),

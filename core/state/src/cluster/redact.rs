@@ -19,6 +19,7 @@ impl Cluster {
             policy_classes,
             engines,
             endpoints,
+            indexers,
             ..
         } = &mut self.head;
         // Texts may repeat these, so they come first.
@@ -42,6 +43,7 @@ impl Cluster {
         policy_classes.iter_mut().for_each(|of| redact::policy_classes(of, names));
         engines.iter_mut().for_each(|feed| redact::engine(feed, names));
         endpoints.iter_mut().for_each(|(_, endpoint)| *endpoint = redact::name("endpoint", endpoint, names));
+        indexers.iter_mut().for_each(|state| redact::indexer(&mut state.report, names));
         decisions.redact(names);
         findings.redact(names);
     }

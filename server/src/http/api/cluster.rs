@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use radixscope_export::Totals;
 use radixscope_export::engines::EngineRow;
+use radixscope_export::indexers::IndexerRow;
 use radixscope_insight::whatif;
 use radixscope_model::id::{Decimal, Millis, PoolIx, Seq, Worker, WorkerIx};
 use radixscope_model::record::{
@@ -49,6 +50,8 @@ pub(super) struct ClusterResponse {
     policy_classes: Vec<PolicyClassRow>,
     /// Engines that are listened to without Dynamo.
     engines: Vec<EngineRow>,
+    /// Standalone KV indexers whose indexes are compared with the trees.
+    indexers: Vec<IndexerRow>,
     /// Totals of all decisions received, including those from logs.
     decisions: Totals,
     tree: TreeRow,
@@ -317,6 +320,7 @@ fn of(view: &mut View<'_>, refused: Vec<RefusedCount>) -> ClusterResponse {
         router_settings: cluster.settings().iter().map(SettingsRow::of).collect(),
         policy_classes: cluster.policy_classes().iter().flat_map(PolicyClassRow::all_of).collect(),
         engines: EngineRow::all(cluster),
+        indexers: IndexerRow::all(cluster),
         decisions: cluster.decisions().totals().into(),
         history: view.history(),
         recording: view.recording(),

@@ -14,6 +14,7 @@ mod event_planes_mixed;
 mod ghost_worker;
 pub(super) mod hot_worker;
 mod in_flight_imbalance;
+mod indexer_differs;
 pub(super) mod memory_full;
 mod models_share_a_pool;
 mod no_events;
@@ -73,6 +74,7 @@ pub(super) const ALL: &[&Rule] = &[
     &event_gaps::RULE,
     &tree_partial::RULE,
     &tree_drift::RULE,
+    &indexer_differs::RULE,
     &engine_hashes_differ::RULE,
     &worker_gone::RULE,
     &worker_stopped::RULE,

@@ -57,6 +57,11 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
             "what logs report: costs of candidates, departures, block sizes",
             "source_down/logs",
         ),
+        SourceKind::Indexer => (
+            "Cannot read",
+            "the index that is compared with the tree; the tree itself does not depend on it",
+            "source_down/indexer",
+        ),
         SourceKind::RequestTraces => (
             "Cannot read",
             "requests by their traces: tokens, times, how much was really cached, sessions",

@@ -1,33 +1,23 @@
 //! What SGLang says of its publishers: `kv_events` of `GET /server_info`.
 
-use std::error::Error as _;
 use std::time::Duration;
 
-use axum::http::header::USER_AGENT;
-use axum::http::{Request, StatusCode};
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, Empty, Limited};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client as HyperClient;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use axum::http::StatusCode;
 use serde::Deserialize;
 use url::Url;
 
 use crate::config::{InvalidOption, ZmqEndpoint};
 use crate::source::SourceStatus;
-use crate::source::http_tls::client_config;
+use crate::source::http_get::{Bounds, HttpGet};
 
-/// Timeout of a response.
-const WITHIN: Duration = Duration::from_secs(5);
-/// Largest response that is read; SGLang's own have some kilobytes.
-const MAX_RESPONSE_BYTES: usize = 4 << 20;
+/// SGLang's own responses have some kilobytes.
+const BOUNDS: Bounds = Bounds { within: Duration::from_secs(5), most_bytes: 4 << 20 };
 /// Most ranks that are believed.
 const MAX_RANKS: u32 = 1_024;
 
 /// Asks SGLang's servers.
 #[derive(Clone)]
-pub(super) struct Client(HyperClient<HttpsConnector<HttpConnector>, Empty<Bytes>>);
+pub(super) struct Client(HttpGet);
 
 /// Where an engine publishes, rank by rank.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,50 +45,21 @@ struct KvEvents {
 
 impl Client {
     pub(super) fn new() -> Result<Self, InvalidOption> {
-        let tls = client_config(None, None)?;
-        let connector =
-            HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().build();
-        Ok(Self(HyperClient::builder(TokioExecutor::new()).build(connector)))
+        HttpGet::new().map(Self)
     }
 
     /// Asks where an engine publishes. `host`: where it is, if that is another host than the one that is asked.
     pub(super) async fn layout(&self, server: &Url, host: Option<&str>) -> Result<Layout, SourceStatus> {
-        match tokio::time::timeout(WITHIN, self.get(server)).await {
-            Ok(body) => layout(server, host, &body?),
-            Err(_) => Err(SourceStatus::connecting(format!(
-                "{server} did not respond within {} s",
-                WITHIN.as_secs()
-            ))),
-        }
-    }
-
-    async fn get(&self, server: &Url) -> Result<Bytes, SourceStatus> {
         let url = server
             .join("server_info")
             .map_err(|error| SourceStatus::refused(format!("{server}: {error}")))?;
-        let request = Request::get(url.as_str())
-            .header(USER_AGENT, concat!("radixscope/", env!("CARGO_PKG_VERSION")))
-            .body(Empty::new())
-            .map_err(|error| SourceStatus::refused(format!("{url}: {error}")))?;
-        let response = self.0.request(request).await.map_err(|error| {
-            let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-            SourceStatus::connecting(format!("{url}: {why}"))
-        })?;
-        match response.status() {
-            StatusCode::OK => {}
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                return Err(SourceStatus::refused(format!(
-                    "{url} asks for an API key; name the sockets instead: sglang=tcp://HOST:PORT"
-                )));
-            }
-            status => {
-                return Err(SourceStatus::refused(format!("{url} responds with {status}; is it SGLang?")));
-            }
+        match self.0.get(&url, BOUNDS).await? {
+            (StatusCode::OK, body) => layout(server, host, &body),
+            (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, _) => Err(SourceStatus::refused(format!(
+                "{url} asks for an API key; name the sockets instead: sglang=tcp://HOST:PORT"
+            ))),
+            (status, _) => Err(SourceStatus::refused(format!("{url} responds with {status}; is it SGLang?"))),
         }
-        let body = Limited::new(response.into_body(), MAX_RESPONSE_BYTES).collect().await;
-        body.map(http_body_util::Collected::to_bytes).map_err(|error| {
-            SourceStatus::connecting(format!("the response of {url} cannot be read: {error}"))
-        })
     }
 }
 
