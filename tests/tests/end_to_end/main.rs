@@ -50,6 +50,7 @@ mod harness_browser;
 mod hostile;
 mod http_contract;
 mod in_kubernetes;
+mod indexer;
 mod kubernetes;
 mod late_captures;
 mod logs;

@@ -46,8 +46,8 @@ fn found(view: &View<'_>, state: &IndexerState) -> Finding {
     Finding::new(
         Severity::Warning,
         format!("The index of {} differs from KV events: {}", state.report.name, view.names(&workers)),
-        "In two readings in a row the indexer held other blocks of these workers than the tree built from the same engines' events, and \
-         no events are missing here. Who routes by it counts hits wrongly. It drops what is stored below a block that it does not have.",
+        "In two readings in a row the indexer held other blocks of these workers than the tree built from the same engines' events. Who routes \
+         by its index counts hits wrongly.",
     )
     .about(PanelRef::Tree, &workers)
     .each(view, &workers, |found, worker, who| {

@@ -4,7 +4,8 @@ use super::events::late;
 use super::{Stage, evidence};
 use radixscope_model::id::{Millis, SourceIx, WorkerIx};
 use radixscope_model::record::{
-    CheckStatus, Divergence, KnowledgeWhy, MissedCause, QueryState, Record, Severity, Topic, TreeKnowledge,
+    CheckStatus, Divergence, IndexComparison, IndexedWorker, IndexerReport, KnowledgeWhy, MissedCause,
+    QueryState, Record, Severity, Topic, TreeKnowledge,
 };
 
 /// A worker that could not be asked.
@@ -25,6 +26,53 @@ pub(super) fn diverged() -> Stage {
     stage.record(Record::Divergence { worker, drift });
     stage.pass(1);
     stage
+}
+
+/// A worker of whose blocks an indexer lacks some, in two readings.
+pub(super) fn indexed() -> Stage {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    stage.store(worker, None, 1..101);
+    stage.knows(worker, TreeKnowledge::Complete, KnowledgeWhy::FromFirstEvent);
+    let once = IndexComparison { same_blocks: 79, tree_only_blocks: 21, ..IndexComparison::default() };
+    stage.index(worker, once);
+    stage.pass(30);
+    stage.index(worker, IndexComparison { tree_only_twice_blocks: 18, ..once });
+    stage.pass(1);
+    stage
+}
+
+impl Stage {
+    fn index(&mut self, worker: WorkerIx, compared: IndexComparison) {
+        let indexed = IndexedWorker {
+            instance_id: 1,
+            dp_rank: 0,
+            endpoint: "tcp://10.0.0.7:5557".to_owned(),
+            status: "active".to_owned(),
+            worker: Some(worker),
+            blocks: compared.same_blocks + compared.index_only_blocks,
+            compared: Some(compared),
+        };
+        let name = "http://indexer:8090".to_owned();
+        let report = IndexerReport { name, workers: vec![indexed], omitted_workers: 0 };
+        self.record(Record::Indexer(Box::new(report)));
+    }
+}
+
+#[test]
+fn an_index_that_lacks_the_same_blocks_twice_is_found() {
+    let mut stage = indexed();
+    assert_eq!(stage.grave(), ["indexer_differs"]);
+    let finding = stage.found("indexer_differs");
+    assert!(finding.title.starts_with("The index of http://indexer:8090 differs"), "{}", finding.title);
+    assert_eq!(evidence(finding, "only the tree has"), "18 of 100 (18 %)");
+    let worker = WorkerIx(0);
+    stage.index(worker, IndexComparison { same_blocks: 100, ..IndexComparison::default() });
+    stage.pass(31);
+    assert!(stage.codes().is_empty(), "{:?}", stage.codes());
+    stage.pass(200);
+    let rule = stage.cluster.checked().iter().find(|rule| rule.code == "indexer_differs").unwrap();
+    assert_eq!(rule.status, CheckStatus::NoData, "a reading of three minutes ago says nothing of now");
 }
 
 fn settings(stage: &Stage) -> Vec<String> {

@@ -22,6 +22,7 @@ fn stages() -> Vec<(&'static str, Stage)> {
         ("tree_partial", events::late()),
         ("tree_partial", completeness::failed()),
         ("tree_drift", completeness::diverged()),
+        ("indexer_differs", completeness::indexed()),
         ("router_receives_no_events", routers::deaf()),
         ("approximate_mode", routers::guesses()),
         ("approximate_mode", routers::guesses_of_1_6()),
