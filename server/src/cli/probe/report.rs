@@ -234,6 +234,7 @@ fn command(from: &Sources, registered: &Registered, cluster: &Cluster) -> Option
         args.push(format!("--zmq-broker {}", brokers.join(",")));
     }
     args.extend(from.engines.engine_events.iter().map(|engine| format!("--engine-events {engine}")));
+    args.extend(from.engines.indexer.iter().map(|url| format!("--indexer {url}")));
     if is_live(SourceKind::Prometheus) {
         args.extend(from.prometheus.prometheus.iter().map(|of| {
             let is_named = of.url.host_str().is_some_and(|host| !of.name.starts_with(host));
