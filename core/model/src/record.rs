@@ -1018,6 +1018,8 @@ pub enum SourceKind {
     RequestTraces,
     /// Engines' own publishers of KV events, without Dynamo.
     Engines,
+    /// OpenTelemetry's protocol, which exporters and collectors send to us.
+    Otlp,
 }
 
 impl SourceKind {
@@ -1141,7 +1143,7 @@ str_names! {
         Nats => "nats", Simulator => "simulator", Logs => "logs", Prometheus => "prometheus",
         Discovery => "discovery", Zmq => "zmq", WorkerTrees => "worker_trees",
         Recording => "recording", RequestTraces => "request_traces",
-        Engines => "engines",
+        Engines => "engines", Otlp => "otlp",
     }
 }
 str_names! {
