@@ -40,7 +40,9 @@ pub use access::AccessRules;
 pub(crate) use assets::Assets;
 use error::{ApiError, code};
 use host::OwnNames;
-use listen::{ConnectionSlots, Listener};
+use listen::ConnectionSlots;
+pub(crate) use api::discard_body;
+pub(crate) use listen::{Listener, Peer};
 pub use listen::{Tls, TlsFiles};
 pub(crate) use report::{IncidentReport, View};
 

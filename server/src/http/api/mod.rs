@@ -17,6 +17,7 @@ mod settings;
 pub(super) mod tree;
 mod tree_dumps;
 
+pub(crate) use posted::unwanted as discard_body;
 use axum::Router;
 use axum::http::{Uri, header};
 use axum::response::IntoResponse;
