@@ -74,7 +74,14 @@ fn facts(cluster: &Cluster) -> String {
     let sources: Vec<_> = decided.sources().map(DecisionSource::as_str).collect();
     format!(
         "{worker:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {sources:?} {:?}",
-        d.decided_ms, d.request_id, d.trace_id, d.isl_tokens, d.overlap_blocks, d.dispatched, d.completeness, decided.progress
+        d.decided_ms,
+        d.request_id,
+        d.trace_id,
+        d.isl_tokens,
+        d.overlap_blocks,
+        d.dispatched,
+        d.completeness,
+        decided.progress
     )
 }
 
@@ -103,7 +110,10 @@ fn a_trace_alone_has_the_time_of_arrival_and_no_trace_id() {
 #[test]
 fn a_request_is_one_decision_however_often_and_in_whatever_order_it_is_reported() {
     let expected = facts(&received(vec![trace(), span()]));
-    assert!(expected.contains("ffebd37af653197ab67f40ca44fdc9fb") && expected.contains("Some(3795)"), "{expected}");
+    assert!(
+        expected.contains("ffebd37af653197ab67f40ca44fdc9fb") && expected.contains("Some(3795)"),
+        "{expected}"
+    );
     for order in [
         vec![span(), trace()],
         vec![trace(), trace(), span()],

@@ -130,9 +130,8 @@ fn hexadecimal(id: &[u8]) -> Option<String> {
 
 fn text(value: AttributeValue<'_>) -> Result<&str, Fault> {
     match value {
-        AttributeValue::Text(bytes) => std::str::from_utf8(bytes).map_err(|error| {
-            Fault::new(Reason::Malformed, "expected text in UTF-8", error.valid_up_to())
-        }),
+        AttributeValue::Text(bytes) => std::str::from_utf8(bytes)
+            .map_err(|error| Fault::new(Reason::Malformed, "expected text in UTF-8", error.valid_up_to())),
         AttributeValue::Integer(_) => Err(Fault::new(Reason::WrongType, "expected text in an attribute", 0)),
     }
 }
@@ -144,7 +143,9 @@ fn integer(value: AttributeValue<'_>) -> Result<Option<u64>, Fault> {
         AttributeValue::Text(b"") => Ok(None),
         AttributeValue::Text(_) => {
             let parsed = text(value)?.parse();
-            parsed.map(Some).map_err(|_| Fault::new(Reason::WrongType, "expected an integer in an attribute", 0))
+            parsed
+                .map(Some)
+                .map_err(|_| Fault::new(Reason::WrongType, "expected an integer in an attribute", 0))
         }
     }
 }

@@ -18,18 +18,20 @@ use crate::trace::{self, TraceRecord};
 const TRACE_161: &[u8] = include_bytes!("../../../../tests/fixtures/otlp/1.6.1/request-trace.pb");
 const SPAN_161: &[u8] = include_bytes!("../../../../tests/fixtures/otlp/1.6.1/route-span.pb");
 const OTHER_161: &[u8] = include_bytes!("../../../../tests/fixtures/otlp/1.6.1/other-log.pb");
-const TRACE_170: &[u8] =
-    include_bytes!("../../../../tests/fixtures/otlp/1.7.0.dev20261026/request-trace.pb");
+const TRACE_170: &[u8] = include_bytes!("../../../../tests/fixtures/otlp/1.7.0.dev20261026/request-trace.pb");
 const SPAN_170: &[u8] = include_bytes!("../../../../tests/fixtures/otlp/1.7.0.dev20261026/route-span.pb");
 
 #[test]
 fn a_request_trace_of_dynamo_is_the_json_that_its_files_have() {
-    for (body, id) in
-        [(TRACE_161, "1a06484d-75fe-450f-8715-fdaba508e0fa"), (TRACE_170, "42324763-69f6-401e-a595-e8e6c7c49342")]
-    {
+    for (body, id) in [
+        (TRACE_161, "1a06484d-75fe-450f-8715-fdaba508e0fa"),
+        (TRACE_170, "42324763-69f6-401e-a595-e8e6c7c49342"),
+    ] {
         let export = read(Signal::Logs, body).unwrap();
         assert_eq!((export.traces.len(), export.not_read, export.refused), (1, 0, 0));
-        let Some(TraceRecord::Ended(trace)) = trace::decode(export.traces[0]).unwrap() else { panic!("an end") };
+        let Some(TraceRecord::Ended(trace)) = trace::decode(export.traces[0]).unwrap() else {
+            panic!("an end")
+        };
         assert_eq!((&*trace.request_id, trace.input_tokens, trace.output_tokens), (id, Some(3795), Some(34)));
         assert_eq!(trace.input_sequence_hashes.map(|hashes| hashes.len()), Some(238));
     }
@@ -46,7 +48,10 @@ fn a_span_of_dynamo_says_trace_worker_and_when_the_request_was_routed() {
     let done = &span.done;
     assert_eq!(done.request_id, "1a06484d-75fe-450f-8715-fdaba508e0fa");
     assert_eq!(done.worker, Worker::new(7_668_682_501_501_432_326, 0));
-    assert_eq!((done.overlap_blocks, done.phase, done.ending), (Some(0), Some(Role::Aggregated), Ending::Completed));
+    assert_eq!(
+        (done.overlap_blocks, done.phase, done.ending),
+        (Some(0), Some(Role::Aggregated), Ending::Completed)
+    );
     assert!(matches!(span.line().event, LogEvent::RouteDone(_)));
     // Those of look-up and selection, and the HTTP request around them.
     assert!(export.not_read > 0 && export.refused == 0);
@@ -75,7 +80,9 @@ fn what_is_cut_off_is_refused_whole() {
 
 #[test]
 fn a_group_and_a_length_beyond_the_end_are_faults() {
-    for body in [&[0x0b, 0x0c][..], &[0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f], &[0xff; 12]] {
+    for body in
+        [&[0x0b, 0x0c][..], &[0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f], &[0xff; 12]]
+    {
         assert!(read(Signal::Logs, body).is_err(), "{body:?}");
     }
 }

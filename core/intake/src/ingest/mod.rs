@@ -47,9 +47,9 @@ use radixscope_dynamo::hit_rate::HitRate;
 use radixscope_dynamo::kv_event::{KvData, KvEvent, KvEvents, ResidencyDomain, StorageTier};
 use radixscope_dynamo::load::{ActiveLoad, LoadOrigin};
 use radixscope_dynamo::log_line::{self, LogEvent};
+use radixscope_dynamo::otlp::RouteSpan;
 use radixscope_dynamo::session_affinity::SessionAffinity;
 use radixscope_dynamo::subject::{Subject, Transport};
-use radixscope_dynamo::otlp::RouteSpan;
 use radixscope_dynamo::trace::{self, TraceRecord};
 use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{

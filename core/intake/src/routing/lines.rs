@@ -13,10 +13,10 @@ use super::book::{
 use super::unidentified::Log;
 use super::{Micros, Prompt, Routing, micros, role_sign, settings};
 use crate::ingest::{FRESH_MS, RequestObservation};
-use radixscope_dynamo::otlp::RouteSpan;
 use radixscope_dynamo::log_line::{
     self, LogEvent, LogRecord, RequestDone, RequestIds, RoutingInput, Selected, StartedWith, Terms,
 };
+use radixscope_dynamo::otlp::RouteSpan;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, SourceIx, WorkerId, WorkerIx};
 use radixscope_model::record::{
     Candidate, DecisionSource, Ended, Outcome, Progress, Record, ReportedSettings, Role, RoleEvidence,

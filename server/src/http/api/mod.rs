@@ -17,11 +17,11 @@ mod settings;
 pub(super) mod tree;
 mod tree_dumps;
 
-pub(crate) use posted::unwanted as discard_body;
 use axum::Router;
 use axum::http::{Uri, header};
 use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, any, get, post};
+pub(crate) use posted::unwanted as discard_body;
 
 use super::App;
 use super::error::{ApiError, code};

@@ -98,7 +98,9 @@ fn routes(receiver: Receiver) -> Router {
         .route("/v1/logs", of(Signal::Logs))
         .route("/v1/traces", of(Signal::Traces))
         .route("/v1/metrics", of(Signal::Metrics))
-        .fallback(|State(receiver): State<Receiver>, request: Request| async move { receiver.unknown(&request) })
+        .fallback(
+            |State(receiver): State<Receiver>, request: Request| async move { receiver.unknown(&request) },
+        )
         .method_not_allowed_fallback(|State(receiver): State<Receiver>, request: Request| async move {
             receiver.unknown(&request)
         })

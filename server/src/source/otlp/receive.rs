@@ -16,7 +16,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use radixscope_dynamo::otlp::{self, Signal};
 use radixscope_dynamo::subject::{self, Subject};
-use radixscope_dynamo::trace::FileLine;
+use radixscope_dynamo::trace::TraceKind;
 use radixscope_intake::Payload;
 use radixscope_model::id::Millis;
 use radixscope_model::number_format::{count, plural};
@@ -100,7 +100,8 @@ impl Refusal {
             _ => 3,
         };
         let mut response = match is_protobuf {
-            true => (self.status, [(header::CONTENT_TYPE, PROTOBUF)], otlp::status(code, &self.why)).into_response(),
+            true => (self.status, [(header::CONTENT_TYPE, PROTOBUF)], otlp::status(code, &self.why))
+                .into_response(),
             false => (self.status, self.why).into_response(),
         };
         if response.status() == StatusCode::SERVICE_UNAVAILABLE {
@@ -165,7 +166,12 @@ impl Receiver {
     }
 
     /// The body of the response.
-    async fn receive(&self, signal: Signal, request: Request, from: Option<IpAddr>) -> Result<Vec<u8>, Refusal> {
+    async fn receive(
+        &self,
+        signal: Signal,
+        request: Request,
+        from: Option<IpAddr>,
+    ) -> Result<Vec<u8>, Refusal> {
         let Ok(_body) = self.0.bodies.try_acquire() else {
             discard_body(request.into_body(), DISCARDED_BYTES).await;
             return Err(Refusal::new(
@@ -184,7 +190,8 @@ impl Receiver {
         let shared = Arc::clone(&self.0);
         // Decompressing and reading take tens of milliseconds at most.
         let read = tokio::task::spawn_blocking(move || shared.read(signal, zipped)).await;
-        let failed = |error| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, format!("reading failed: {error}"));
+        let failed =
+            |error| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, format!("reading failed: {error}"));
         let Carried { payloads, counts, fault } = read.map_err(failed)??;
         let delivered = async {
             for payload in payloads {
@@ -238,11 +245,11 @@ impl Shared {
         };
         let mut payloads = Vec::with_capacity(export.traces.len() + export.routes.len());
         for json in export.traces {
-            match FileLine::of(json) {
-                FileLine::At(at) if at < self.since.0 => counts.older += 1,
+            match TraceKind::of(json) {
+                TraceKind::At(at) if at < self.since.0 => counts.older += 1,
                 // Tools, and payloads with the text of prompts.
-                FileLine::Other => counts.not_read += 1,
-                FileLine::At(_) | FileLine::Unknown => {
+                TraceKind::Other => counts.not_read += 1,
+                TraceKind::At(_) | TraceKind::Unknown => {
                     counts.traces += 1;
                     // A copy, so that a small record does not keep the whole body.
                     let message = Bytes::copy_from_slice(json);
@@ -356,7 +363,9 @@ async fn body_of(headers: &HeaderMap, body: Body) -> Result<Bytes, Refusal> {
             let error = error.into_inner();
             match error.is::<http_body_util::LengthLimitError>() {
                 true => Err(too_large()),
-                false => Err(Refusal::new(StatusCode::BAD_REQUEST, format!("the body cannot be read: {error}"))),
+                false => {
+                    Err(Refusal::new(StatusCode::BAD_REQUEST, format!("the body cannot be read: {error}")))
+                }
             }
         }
         Err(_) => {
@@ -371,7 +380,8 @@ fn unzipped(body: &[u8]) -> Result<Bytes, Refusal> {
     let mut plain = Vec::new();
     let read = MultiGzDecoder::new(body).take(MAX_PLAIN_BYTES as u64 + 1).read_to_end(&mut plain);
     if plain.len() > MAX_PLAIN_BYTES {
-        let why = format!("the body is too large; at most {MAX_PLAIN_BYTES} bytes are read once decompressed");
+        let why =
+            format!("the body is too large; at most {MAX_PLAIN_BYTES} bytes are read once decompressed");
         return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, why));
     }
     match read {
