@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 use radixscope_dynamo::otlp::{self, Signal};
 use radixscope_dynamo::subject::{self, Subject};
@@ -35,8 +35,8 @@ const MAX_BODIES: usize = 4;
 const BODY_WITHIN: Duration = Duration::from_secs(20);
 /// How long the hub may take for one request; longer, and the exporter sends it again.
 const HUB_WITHIN: Duration = Duration::from_secs(5);
-/// How much of the body of a refused request is read, so that its sender reads the response.
-const DISCARDED_BYTES: usize = MAX_BODY_BYTES;
+/// How much of the body of a refused request is read, so that its sender reads the response. One that says it is longer is refused at once.
+const DISCARDED_BYTES: usize = 2 * MAX_BODY_BYTES;
 /// Requests that ended longer before the start are not delivered: an exporter that was held up sends old ones, as in files of traces.
 const RECENT_MS: u64 = 10 * 60_000;
 /// When a sender may try again, in seconds.
@@ -172,21 +172,17 @@ impl Receiver {
         request: Request,
         from: Option<IpAddr>,
     ) -> Result<Vec<u8>, Refusal> {
-        let Ok(_body) = self.0.bodies.try_acquire() else {
-            discard_body(request.into_body(), DISCARDED_BYTES).await;
-            return Err(Refusal::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                format!("{MAX_BODIES} requests are being read; send it again"),
-            ));
-        };
         let (head, body) = request.into_parts();
-        let zipped = match encoding(&head.headers) {
-            Ok(is_gzip) => (is_gzip, body_of(&head.headers, body).await?),
+        let (is_gzip, _place) = match self.admitted(&head.headers) {
+            Ok(admitted) => admitted,
             Err(refusal) => {
-                discard_body(body, DISCARDED_BYTES).await;
+                if length(&head.headers).is_none_or(|length| length <= DISCARDED_BYTES as u64) {
+                    discard_body(body, DISCARDED_BYTES).await;
+                }
                 return Err(refusal);
             }
         };
+        let zipped = (is_gzip, body_of(body).await?);
         let shared = Arc::clone(&self.0);
         // Decompressing and reading take tens of milliseconds at most.
         let read = tokio::task::spawn_blocking(move || shared.read(signal, zipped)).await;
@@ -212,6 +208,19 @@ impl Receiver {
         };
         self.count(|all| all.add(&counts, fault.map(|why| whose(from, &why))));
         Ok(body)
+    }
+
+    /// Whether a request's body is compressed, and the place in which it may be read.
+    fn admitted(&self, headers: &HeaderMap) -> Result<(bool, SemaphorePermit<'_>), Refusal> {
+        let is_gzip = encoding(headers)?;
+        if length(headers).is_some_and(|length| length > MAX_BODY_BYTES as u64) {
+            return Err(too_large());
+        }
+        let place = self.0.bodies.try_acquire().map_err(|_| {
+            let why = format!("{MAX_BODIES} requests are being read; send it again");
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why)
+        })?;
+        Ok((is_gzip, place))
     }
 
     fn refuse(&self, from: Option<IpAddr>, why: &str) {
@@ -347,16 +356,18 @@ fn encoding(headers: &HeaderMap) -> Result<bool, Refusal> {
     }
 }
 
+/// How long a body is, as its sender says.
+fn length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn too_large() -> Refusal {
+    let why = format!("the body is too large; at most {MAX_BODY_BYTES} bytes are read");
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, why)
+}
+
 /// A body within bounds.
-async fn body_of(headers: &HeaderMap, body: Body) -> Result<Bytes, Refusal> {
-    let too_large = || {
-        let why = format!("the body is too large; at most {MAX_BODY_BYTES} bytes are read");
-        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, why)
-    };
-    let length = headers.get(header::CONTENT_LENGTH).and_then(|of| of.to_str().ok()?.parse::<u64>().ok());
-    if length.is_some_and(|length| length > MAX_BODY_BYTES as u64) {
-        return Err(too_large());
-    }
+async fn body_of(body: Body) -> Result<Bytes, Refusal> {
     match tokio::time::timeout(BODY_WITHIN, axum::body::to_bytes(body, MAX_BODY_BYTES)).await {
         Ok(Ok(body)) => Ok(body),
         Ok(Err(error)) => {
