@@ -54,8 +54,8 @@ const REFUSED_WITHIN: Duration = Duration::from_millis(500);
 /// What a client of HTTP/2 begins with (RFC 9113, 3.4).
 const HTTP2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const REFUSAL: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 2\r\n\
-Connection: close\r\nContent-Length: 123\r\n\r\n\
-{\"error\":{\"code\":\"too_many_connections\",\"message\":\"the limit of --max-connections is reached; try again in a few seconds\"}}";
+Connection: close\r\nContent-Length: 144\r\n\r\n\
+{\"error\":{\"code\":\"too_many_connections\",\"message\":\"too many connections are open (for the page --max-connections); try again in a few seconds\"}}";
 
 /// The peer of a connection, available to every handler.
 #[derive(Clone, Debug)]
@@ -167,13 +167,14 @@ impl Listener {
             None => {
                 let http2 = self.http2.clone();
                 tokio::spawn(async move {
-                    if let Some(refuse) = http2
-                        && begins_with_http2(io.get_ref(), &peer.slot, shutdown.clone()).await
-                    {
-                        refuse_http2(io, &refuse(peer.address)).await;
-                    } else {
-                        serve_connection(io, peer, service, shutdown).await;
+                    if let Some(refuse) = http2 {
+                        match begins_with_http2(io.get_ref(), &peer.slot, shutdown.clone()).await {
+                            Some(true) => return refuse_http2(io, &refuse(peer.address)).await,
+                            Some(false) => {}
+                            None => return,
+                        }
                     }
+                    serve_connection(io, peer, service, shutdown).await;
                 })
             }
             Some(settings) => {
@@ -206,14 +207,19 @@ impl Listener {
     }
 }
 
-/// Whether a client begins with the preface of HTTP/2, which comes in one piece. What it sent stays to be read.
-async fn begins_with_http2(socket: &TcpStream, slot: &ConnectionSlot, mut shutdown: Shutdown) -> bool {
+/// Whether a client begins with the preface of HTTP/2, which comes in one piece. What it sent stays to be read. `None`: the connection is
+/// over before anything came.
+async fn begins_with_http2(
+    socket: &TcpStream,
+    slot: &ConnectionSlot,
+    mut shutdown: Shutdown,
+) -> Option<bool> {
     let mut first = [0; HTTP2_PREFACE.len()];
     tokio::select! {
-        sent = socket.peek(&mut first) => sent.is_ok_and(|_| first == *HTTP2_PREFACE),
-        () = tokio::time::sleep(HEADERS_WITHIN) => false,
-        () = slot.ended() => false,
-        () = over(&mut shutdown) => false,
+        sent = socket.peek(&mut first) => sent.ok().map(|_| first == *HTTP2_PREFACE),
+        () = tokio::time::sleep(HEADERS_WITHIN) => None,
+        () = slot.ended() => None,
+        () = over(&mut shutdown) => None,
     }
 }
 
