@@ -16,6 +16,7 @@ fuzz_target!(|body: &[u8]| {
                 export.fault.iter().for_each(radixscope_fuzz::check_error);
                 for span in &export.routes {
                     assert!(!span.done.request_id.is_empty() && span.done.request_id.len() < body.len());
+                    assert!(span.done.outcome.as_ref().is_none_or(|outcome| outcome.len() <= 64));
                     assert!(span.line().at_us.is_none_or(|at| at > 0));
                 }
             }

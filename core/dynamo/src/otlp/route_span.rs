@@ -15,6 +15,9 @@ use crate::wire::Fault;
 /// Longest id of a request that is read, in bytes. Dynamo's have 36.
 const MAX_REQUEST_ID_BYTES: usize = 512;
 
+/// Longest word of how a request ended; Dynamo's have at most twenty letters.
+const MAX_OUTCOME_BYTES: usize = 64;
+
 /// A routed request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RouteSpan {
@@ -97,7 +100,9 @@ pub(super) fn decode(span: &[u8]) -> Result<Option<RouteSpan>, Fault> {
             overlap_blocks,
             phase,
             ending,
-            outcome: outcome.map(|outcome| Cow::Owned(outcome.to_owned())),
+            outcome: outcome
+                .filter(|outcome| outcome.len() <= MAX_OUTCOME_BYTES)
+                .map(|outcome| Cow::Owned(outcome.to_owned())),
         },
     }))
 }

@@ -139,6 +139,24 @@ fn a_span_that_names_no_worker_is_not_read_and_one_with_a_wrong_number_is_refuse
     }
 }
 
+#[test]
+fn a_span_holds_no_long_text() {
+    let of = |id: &str, outcome: &str| Span {
+        name: "kv_router.route_request".to_owned(),
+        attributes: vec![
+            pair("request_id", text(id)),
+            pair("worker_id", text("7")),
+            pair("request.outcome", text(outcome)),
+        ],
+        ..Span::default()
+    };
+    let body = spans(vec![of("r", &"x".repeat(1_000)), of(&"r".repeat(513), "success")]);
+    let export = read(Signal::Traces, &body).unwrap();
+    assert_eq!((export.routes.len(), export.refused), (1, 1));
+    assert_eq!((&export.routes[0].done.outcome, export.routes[0].done.ending), (&None, Ending::Failed));
+    assert_eq!(export.fault.unwrap().reason, Reason::TooLarge);
+}
+
 proptest! {
     #[test]
     fn whatever_opentelemetry_writes_is_read_the_same(
