@@ -317,6 +317,10 @@ pub struct Traces {
     /// and new ones are begun; can be repeated, or separated by commas in the variable [default: none]
     #[arg(long, env = "RADIXSCOPE_REQUEST_TRACE", value_name = "PATH", value_delimiter = ',')]
     pub request_trace: Vec<PathBuf>,
+    /// Address at which to receive request traces and spans of routed requests from OpenTelemetry: OTLP over HTTP in Protocol Buffers,
+    /// from frontends or a collector; everyone who can reach it may add traces [default: none]
+    #[arg(long, env = "RADIXSCOPE_OTLP", value_name = "ADDR")]
+    pub otlp: Option<SocketAddr>,
 }
 
 /// Metrics of Dynamo's frontends and workers.

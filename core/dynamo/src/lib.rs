@@ -16,6 +16,7 @@ pub mod indexer;
 pub mod kv_event;
 pub mod load;
 pub mod log_line;
+pub mod otlp;
 pub mod prometheus;
 pub mod request_plane;
 pub mod router_policy;

@@ -127,9 +127,9 @@ pub fn decode(body: &[u8]) -> Result<Option<TraceRecord<'_>>, DecodeError> {
 
 const TOPIC: &str = Topic::RequestTrace.as_str();
 
-/// What a line of a file of traces is, as far as it has to be known before it is decoded.
+/// What a record is, as far as it has to be known before it is decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FileLine {
+pub enum TraceKind {
     /// The end of a request, or a choice, in milliseconds of Unix time.
     At(u64),
     /// A record of another kind.
@@ -138,25 +138,30 @@ pub enum FileLine {
     Unknown,
 }
 
-impl FileLine {
-    /// Of a line.
-    pub fn of(line: &[u8]) -> Self {
+impl TraceKind {
+    /// Of a record as it is published, or of a line of a file, which has it under `event`.
+    pub fn of(record: &[u8]) -> Self {
         #[derive(Deserialize)]
         struct Line<'a> {
             #[serde(borrow)]
-            event: Event<'a>,
+            event: Option<Event<'a>>,
+            #[serde(borrow)]
+            event_type: Option<Text<'a>>,
+            event_time_unix_ms: Option<u64>,
         }
         #[derive(Deserialize)]
         struct Event<'a> {
             #[serde(borrow)]
-            event_type: Cow<'a, str>,
+            event_type: Option<Text<'a>>,
             event_time_unix_ms: Option<u64>,
         }
-        match serde_json::from_slice(line) {
-            Ok(Line { event }) if ![REQUEST_END, ROUTER_SELECTION].contains(&&*event.event_type) => {
-                Self::Other
-            }
-            Ok(Line { event: Event { event_time_unix_ms: Some(at), .. } }) => Self::At(at),
+        let Ok(Line { event, event_type, event_time_unix_ms }) = serde_json::from_slice(record) else {
+            return Self::Unknown;
+        };
+        let event = event.unwrap_or(Event { event_type, event_time_unix_ms });
+        match (event.event_type, event.event_time_unix_ms) {
+            (Some(Text(kind)), _) if ![REQUEST_END, ROUTER_SELECTION].contains(&&*kind) => Self::Other,
+            (Some(_), Some(at)) => Self::At(at),
             _ => Self::Unknown,
         }
     }

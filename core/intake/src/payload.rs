@@ -23,6 +23,7 @@ use bytes::Bytes;
 
 use radixscope_dynamo::DecodeError;
 use radixscope_dynamo::indexer::Index;
+use radixscope_dynamo::otlp::RouteSpan;
 use radixscope_dynamo::subject::Subject;
 use radixscope_dynamo::tree_query::{QueryFailed, TreeResponse};
 use radixscope_model::id::{Millis, SourceIx, WorkerId};
@@ -74,6 +75,8 @@ pub enum Payload {
         /// counted.
         line: Bytes,
     },
+    /// The span of a routed request, read where it was received: of what came with it most is not kept.
+    RouteSpan(Box<RouteSpan>),
     /// A process's metrics, one whole response.
     Scrape {
         /// Name of the process.
@@ -213,7 +216,8 @@ impl Payload {
             Self::Nats { subject, .. } => subject.topic,
             Self::OtherNats { .. } => Topic::Other,
             Self::Discovery { .. } => Topic::Discovery,
-            Self::LogLine { .. } => Topic::Log,
+            // It says what a line of the router's log says.
+            Self::LogLine { .. } | Self::RouteSpan(_) => Topic::Log,
             Self::Scrape { .. } => Topic::Metrics,
             Self::Health { .. } => Topic::Health,
             Self::RouterPolicy { .. } => Topic::RouterPolicy,
@@ -235,6 +239,7 @@ impl Payload {
             | Self::Health { response: bytes, .. }
             | Self::RouterPolicy { response: bytes, .. } => bytes.len(),
             Self::Discovery { key, value, .. } => key.len() + value.as_ref().map_or(0, Bytes::len),
+            Self::RouteSpan(span) => size_of::<RouteSpan>() + span.done.request_id.len(),
             Self::TreeResponse { size_bytes, .. }
             | Self::Indexer { size_bytes, .. }
             | Self::Unreadable { size_bytes, .. } => *size_bytes,

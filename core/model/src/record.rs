@@ -1024,6 +1024,8 @@ pub enum SourceKind {
     Engines,
     /// A standalone KV indexer, whose index is compared with the trees.
     Indexer,
+    /// OpenTelemetry's protocol, which exporters and collectors send to us.
+    Otlp,
 }
 
 impl SourceKind {
@@ -1149,7 +1151,7 @@ str_names! {
         Nats => "nats", Simulator => "simulator", Logs => "logs", Prometheus => "prometheus",
         Discovery => "discovery", Zmq => "zmq", WorkerTrees => "worker_trees",
         Recording => "recording", RequestTraces => "request_traces",
-        Engines => "engines", Indexer => "indexer",
+        Engines => "engines", Indexer => "indexer", Otlp => "otlp",
     }
 }
 str_names! {

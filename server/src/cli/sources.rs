@@ -11,7 +11,7 @@ use super::server::{Feed, Feeds};
 use super::{Failure, policy_file};
 use crate::config::{EngineAt, IndexerUrl, LogFile, MetricsUrl, Sources, TreeDumps};
 use crate::source::gate::Gate;
-use crate::source::{discovery, indexer, logs, nats, prometheus, traces, trees, zmq};
+use crate::source::{discovery, indexer, logs, nats, otlp, prometheus, traces, trees, zmq};
 
 /// Whether no source is given.
 pub(super) fn is_nothing(from: &Sources) -> bool {
@@ -21,14 +21,15 @@ pub(super) fn is_nothing(from: &Sources) -> bool {
         || discovery.discovery.is_some()
         || !zmq.zmq_broker.is_empty()
         || !engines.engine_events.is_empty();
-    !has_plane && logs.logs.is_empty() && traces.request_trace.is_empty() && prometheus.prometheus.is_empty()
+    let has_traces = !traces.request_trace.is_empty() || traces.otlp.is_some();
+    !has_plane && logs.logs.is_empty() && !has_traces && prometheus.prometheus.is_empty()
 }
 
 /// A feed for each. `found`: what `--kubernetes` found, see [`in_kubernetes::find`].
 pub(super) fn feeds(from: Sources, found: Option<InKubernetes>) -> Result<Feeds, Failure> {
     if is_nothing(&from) {
         return Err(Failure::Usage(anyhow!(
-            "nothing to listen to: give --kubernetes, --discovery, --nats, --zmq-broker, --engine-events, --prometheus, --logs or --request-trace; `radixscope sources` detects \
+            "nothing to listen to: give --kubernetes, --discovery, --nats, --zmq-broker, --engine-events, --prometheus, --logs, --request-trace or --otlp; `radixscope sources` detects \
              what is there and prints the command"
         )));
     }
@@ -106,6 +107,10 @@ pub(super) fn feeds(from: Sources, found: Option<InKubernetes>) -> Result<Feeds,
     if let Some(found) = found {
         feeds.extend(found.feeds(&from, &gate)?);
     }
+    feeds.extend(traces.otlp.map(|address| {
+        let source = otlp::OtlpSource::new(address);
+        Feed::new(source.name().to_owned(), SourceKind::Otlp, |to, stopped| source.run(to, stopped))
+    }));
     let sources =
         traces::TraceSource::all(traces.request_trace).map_err(|error| Failure::Usage(anyhow!(error)))?;
     feeds.extend(sources.into_iter().map(|source| {
@@ -150,6 +155,7 @@ mod tests {
             "--prometheus",
             "--logs",
             "--request-trace",
+            "--otlp",
         ] {
             assert!(text.contains(option), "{text}");
         }

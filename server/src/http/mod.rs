@@ -37,10 +37,12 @@ use crate::config::{AllowedHost, AllowedOrigin, BasePath, FrameAncestors};
 use crate::hub::Hub;
 use crate::shutdown::Shutdown;
 pub use access::AccessRules;
+pub(crate) use api::discard_body;
 pub(crate) use assets::Assets;
 use error::{ApiError, code};
 use host::OwnNames;
-use listen::{ConnectionSlots, Listener};
+use listen::ConnectionSlots;
+pub(crate) use listen::{Listener, Peer};
 pub use listen::{Tls, TlsFiles};
 pub(crate) use report::{IncidentReport, View};
 

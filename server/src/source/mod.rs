@@ -14,6 +14,7 @@ mod lines;
 mod link;
 pub mod logs;
 pub mod nats;
+pub mod otlp;
 pub mod prometheus;
 pub mod traces;
 pub mod trees;

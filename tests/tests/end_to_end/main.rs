@@ -58,6 +58,7 @@ mod nats_faults;
 mod nats_loss;
 mod operators;
 mod other_routers;
+mod otlp;
 mod recording_disk;
 mod recording_input;
 mod recording_redacted;

@@ -48,6 +48,7 @@ use radixscope_dynamo::hit_rate::HitRate;
 use radixscope_dynamo::kv_event::{KvData, KvEvent, KvEvents, ResidencyDomain, StorageTier};
 use radixscope_dynamo::load::{ActiveLoad, LoadOrigin};
 use radixscope_dynamo::log_line::{self, LogEvent};
+use radixscope_dynamo::otlp::RouteSpan;
 use radixscope_dynamo::session_affinity::SessionAffinity;
 use radixscope_dynamo::subject::{Subject, Transport};
 use radixscope_dynamo::trace::{self, TraceRecord};
@@ -349,6 +350,10 @@ impl Ingest {
                 Ok(())
             }
             Payload::LogLine { log, line } => Ok(self.log_line(&context(), log, line, out)?),
+            Payload::RouteSpan(span) => {
+                self.route_span(&context(), span, out);
+                Ok(())
+            }
             Payload::Scrape { process, text } => self.scrape(&context(), process, text, out),
             Payload::Unreadable { error, .. } => Err((**error).clone().into()),
             // Taken before.
@@ -643,6 +648,19 @@ impl Ingest {
         let worker = record.event.worker().and_then(&mut mentioned);
         out.observe(context.observed(self, RequestSignal::Log { log, record: &record, worker }));
         Ok(())
+    }
+
+    fn route_span(&mut self, context: &Context<'_>, span: &RouteSpan, out: &mut dyn Sink) {
+        let record = span.line();
+        let received_ms = context.received.at_ms;
+        let at_ms = record.at_ms().unwrap_or(received_ms);
+        self.note_time(at_ms, received_ms);
+        // As of a line: spans of an exporter that was behind name workers that may be gone.
+        let worker = self.mentioned(context, span.done.worker, at_ms, MentionKind::Present, out);
+        if let Some(worker) = worker {
+            let signal = RequestSignal::RouteSpan { span, record: &record, worker };
+            out.observe(context.observed(self, signal));
+        }
     }
 
     fn trace(

@@ -3,6 +3,7 @@
 
 use radixscope_dynamo::active_sequence::ActiveSequence;
 use radixscope_dynamo::log_line::{GatewayChoice, LogRecord, PickerLine};
+use radixscope_dynamo::otlp::RouteSpan;
 use radixscope_dynamo::session_affinity::SessionAffinity;
 use radixscope_dynamo::trace::{RequestTrace, TracedSelection};
 use radixscope_model::id::{Millis, SourceIx, WorkerIx};
@@ -63,6 +64,15 @@ pub(crate) enum RequestSignal<'a> {
         record: &'a LogRecord<'a>,
         /// The worker it names.
         worker: Option<WorkerIx>,
+    },
+    /// The span of a routed request.
+    RouteSpan {
+        /// Its contents.
+        span: &'a RouteSpan,
+        /// The line of a log that says the same.
+        record: &'a LogRecord<'a>,
+        /// Where it ran.
+        worker: WorkerIx,
     },
     /// A line of another router than Dynamo's about one of its choices.
     Picker {

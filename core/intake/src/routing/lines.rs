@@ -16,6 +16,7 @@ use crate::ingest::{FRESH_MS, RequestObservation};
 use radixscope_dynamo::log_line::{
     self, LogEvent, LogRecord, RequestDone, RequestIds, RoutingInput, Selected, StartedWith, Terms,
 };
+use radixscope_dynamo::otlp::RouteSpan;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, SourceIx, WorkerId, WorkerIx};
 use radixscope_model::record::{
     Candidate, DecisionSource, Ended, Outcome, Progress, Record, ReportedSettings, Role, RoleEvidence,
@@ -386,7 +387,10 @@ impl Routing {
                 let outcome = outcome_of(done.ending);
                 if let Some(part) = self.book.change(id) {
                     let (ended_ms, cached_blocks) = (time.at_ms, done.overlap_blocks);
-                    part.slots.routed.get_or_insert(Routed { ended_ms, outcome, cached_blocks });
+                    let routed = Routed { started_ms: None, ended_ms, outcome, cached_blocks };
+                    // A line and a span of the same end may bear two milliseconds: the earlier counts, whichever comes first.
+                    let ended = part.slots.routed.get_or_insert(routed);
+                    ended.ended_ms = ended.ended_ms.min(ended_ms);
                 }
                 self.active.free_logged(time.at, id);
                 self.in_flight.end(id, Some(worker));
@@ -467,6 +471,28 @@ impl Routing {
         }
     }
 
+    /// Takes the span of a routed request: what the line of its end says, the trace, and when the worker was given the request.
+    pub(super) fn route_span(
+        &mut self,
+        observed: &RequestObservation<'_>,
+        span: &RouteSpan,
+        line: &LogRecord<'_>,
+        worker: WorkerIx,
+        cluster: &Cluster,
+    ) -> Vec<Record<'static>> {
+        // Spans of many frontends come mixed; the line of an end is of no order among others.
+        let records = self.line(observed, "", line, Some(worker), cluster);
+        // No further line follows that could name the trace.
+        self.traced(line);
+        for id in self.book.parts_of(Some(&span.done.request_id), None) {
+            let part = self.book.change(id).filter(|part| part.worker == worker);
+            if let Some(routed) = part.and_then(|part| part.slots.routed.as_mut()) {
+                routed.started_ms = routed.started_ms.or(span.started_ms());
+            }
+        }
+        records
+    }
+
     /// A line names the request of a choice that was held, if one was.
     fn named(
         &mut self,
@@ -520,7 +546,7 @@ impl Routing {
         if let Some(part) = self.book.change(id) {
             let of = OtherMode { time: key.time, mode: RoutingMode::Direct };
             part.slots.other_mode.get_or_insert(of);
-            let routed = Routed { ended_ms: time.at_ms, outcome, cached_blocks: None };
+            let routed = Routed { started_ms: None, ended_ms: time.at_ms, outcome, cached_blocks: None };
             part.slots.routed.get_or_insert(routed);
         }
         self.in_flight.end(id, Some(worker));

@@ -489,6 +489,9 @@ impl Routing {
                 Vec::new()
             }
             RequestSignal::Log { log, record, worker } => self.line(observed, log, record, *worker, cluster),
+            RequestSignal::RouteSpan { span, record, worker } => {
+                self.route_span(observed, span, record, *worker, cluster)
+            }
             RequestSignal::Picker { log, record, line, endpoints } => {
                 self.picker_line(observed, log, (record, line), endpoints, cluster);
                 Vec::new()

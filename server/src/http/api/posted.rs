@@ -46,7 +46,7 @@ pub(super) async fn within(body: Body, most: usize) -> Result<Bytes, ApiError> {
 }
 
 /// Reads and discards a body: many clients read no response before they have sent everything.
-pub(super) async fn unwanted(mut body: Body, most: usize) {
+pub(crate) async fn unwanted(mut body: Body, most: usize) {
     let mut left = most;
     let all = async {
         while let Some(Ok(frame)) = body.frame().await {

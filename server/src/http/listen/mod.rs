@@ -51,15 +51,17 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 const MAX_REFUSALS: usize = 16;
 /// Timeout of such a response.
 const REFUSED_WITHIN: Duration = Duration::from_millis(500);
+/// What a client of HTTP/2 begins with (RFC 9113, 3.4).
+const HTTP2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const REFUSAL: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 2\r\n\
-Connection: close\r\nContent-Length: 123\r\n\r\n\
-{\"error\":{\"code\":\"too_many_connections\",\"message\":\"the limit of --max-connections is reached; try again in a few seconds\"}}";
+Connection: close\r\nContent-Length: 144\r\n\r\n\
+{\"error\":{\"code\":\"too_many_connections\",\"message\":\"too many connections are open (for the page --max-connections); try again in a few seconds\"}}";
 
 /// The peer of a connection, available to every handler.
 #[derive(Clone, Debug)]
-pub(super) struct Peer {
+pub(crate) struct Peer {
     /// Its address.
-    pub(super) address: IpAddr,
+    pub(crate) address: IpAddr,
     /// The local address.
     pub(super) local: IpAddr,
     /// Whether this listener terminates TLS.
@@ -69,22 +71,32 @@ pub(super) struct Peer {
 }
 
 /// A bound listener.
-pub(super) struct Listener {
+pub(crate) struct Listener {
     socket: TcpListener,
     slots: Arc<ConnectionSlots>,
     tls: Option<tls::Current>,
     refusals: Arc<Semaphore>,
+    http2: Option<Arc<RefuseHttp2>>,
 }
+
+/// Called with the address of a client that begins with HTTP/2; gives what it is sent before its connection is closed.
+type RefuseHttp2 = dyn Fn(IpAddr) -> Vec<u8> + Send + Sync;
 
 impl Listener {
     /// For at most `max_connections`, limited by the file descriptors.
-    pub(super) fn new(socket: TcpListener, max_connections: usize, tls: Option<Tls>) -> Self {
+    pub(crate) fn new(socket: TcpListener, max_connections: usize, tls: Option<Tls>) -> Self {
         Self {
             socket,
             slots: Arc::new(ConnectionSlots::new(descriptors::connections(max_connections))),
             tls: tls.map(Tls::follow),
             refusals: Arc::new(Semaphore::new(MAX_REFUSALS)),
+            http2: None,
         }
+    }
+
+    /// The same, which answers clients of HTTP/2 without TLS; without it such a connection is just closed.
+    pub(crate) fn refusing_http2(self, with: impl Fn(IpAddr) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        Self { http2: Some(Arc::new(with)), ..self }
     }
 
     /// All slots.
@@ -93,7 +105,7 @@ impl Listener {
     }
 
     /// Serves until `shutdown` turns true and the last connection has ended.
-    pub(super) async fn serve<S>(self, service: S, mut shutdown: Shutdown)
+    pub(crate) async fn serve<S>(self, service: S, mut shutdown: Shutdown)
     where
         S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
         S::Future: Send,
@@ -152,7 +164,19 @@ impl Listener {
         let mut io = Box::pin(TimeoutStream::new(socket));
         io.as_mut().set_write_timeout_pinned(Some(WRITE_TIMEOUT));
         match &self.tls {
-            None => tokio::spawn(serve_connection(io, peer, service, shutdown)),
+            None => {
+                let http2 = self.http2.clone();
+                tokio::spawn(async move {
+                    if let Some(refuse) = http2 {
+                        match begins_with_http2(io.get_ref(), &peer.slot, shutdown.clone()).await {
+                            Some(true) => return refuse_http2(io, &refuse(peer.address)).await,
+                            Some(false) => {}
+                            None => return,
+                        }
+                    }
+                    serve_connection(io, peer, service, shutdown).await;
+                })
+            }
             Some(settings) => {
                 let acceptor = TlsAcceptor::from(Arc::clone(&settings.borrow()));
                 tokio::spawn(serve_tls(acceptor, io, peer, service, shutdown))
@@ -181,6 +205,34 @@ impl Listener {
             drop(permit);
         });
     }
+}
+
+/// Whether a client begins with the preface of HTTP/2, which comes in one piece. What it sent stays to be read. `None`: the connection is
+/// over before anything came.
+async fn begins_with_http2(
+    socket: &TcpStream,
+    slot: &ConnectionSlot,
+    mut shutdown: Shutdown,
+) -> Option<bool> {
+    let mut first = [0; HTTP2_PREFACE.len()];
+    tokio::select! {
+        sent = socket.peek(&mut first) => sent.ok().map(|_| first == *HTTP2_PREFACE),
+        () = tokio::time::sleep(HEADERS_WITHIN) => None,
+        () = slot.ended() => None,
+        () = over(&mut shutdown) => None,
+    }
+}
+
+async fn refuse_http2(mut io: Pin<Box<TimeoutStream<TcpStream>>>, with: &[u8]) {
+    let mut unread = [0; 4096];
+    let say = async {
+        io.write_all(with).await?;
+        io.shutdown().await?;
+        // Closing with unread data would reset the connection before this is read.
+        while io.read(&mut unread).await? > 0 {}
+        Ok::<_, std::io::Error>(())
+    };
+    let _ = tokio::time::timeout(REFUSED_WITHIN, say).await;
 }
 
 /// Whether an accept error concerns only one connection.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use radixscope_dynamo::subject::{self, Subject};
-use radixscope_dynamo::trace::FileLine;
+use radixscope_dynamo::trace::TraceKind;
 use radixscope_dynamo::{DecodeError, Reason};
 use radixscope_intake::Payload;
 use radixscope_model::id::Millis;
@@ -164,13 +164,13 @@ impl<'t> Traces<'t> {
 
     async fn deliver(&mut self, line: Bytes) -> Result<(), HubEnded> {
         // Other records than ends of requests and choices concern no router. What cannot be read is rejected where it is decoded.
-        match FileLine::of(&line) {
-            FileLine::At(at) if at < self.since.0 => {
+        match TraceKind::of(&line) {
+            TraceKind::At(at) if at < self.since.0 => {
                 self.older += 1;
                 return Ok(());
             }
-            FileLine::Other => return Ok(()),
-            FileLine::At(_) | FileLine::Unknown => {}
+            TraceKind::Other => return Ok(()),
+            TraceKind::At(_) | TraceKind::Unknown => {}
         }
         self.delivered += 1;
         let payload = Payload::Nats { subject: Arc::clone(&self.subject), message: line };

@@ -162,8 +162,11 @@ fn more_segments_than_are_followed_leave_the_oldest_out() {
 
 #[test]
 fn a_line_says_when_its_request_ended() {
-    let ended: Vec<FileLine> = recorded_lines().iter().map(|line| FileLine::of(line.as_bytes())).collect();
-    assert!(ended.iter().all(|of| matches!(of, FileLine::At(at) if *at > 1_795_000_000_000)), "{ended:?}");
-    assert_eq!(FileLine::of(br#"{"timestamp":1,"event":{"event_type":"tool"}}"#), FileLine::Other);
-    assert_eq!(FileLine::of(b"{}"), FileLine::Unknown);
+    let ended: Vec<TraceKind> = recorded_lines().iter().map(|line| TraceKind::of(line.as_bytes())).collect();
+    assert!(ended.iter().all(|of| matches!(of, TraceKind::At(at) if *at > 1_795_000_000_000)), "{ended:?}");
+    assert_eq!(TraceKind::of(br#"{"timestamp":1,"event":{"event_type":"tool"}}"#), TraceKind::Other);
+    // As it is published, without a line around it.
+    assert_eq!(TraceKind::of(br#"{"event_type":"request_payload","payload":{}}"#), TraceKind::Other);
+    assert_eq!(TraceKind::of(br#"{"event_type":"request_end","event_time_unix_ms":7}"#), TraceKind::At(7));
+    assert_eq!(TraceKind::of(b"{}"), TraceKind::Unknown);
 }

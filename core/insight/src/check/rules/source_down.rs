@@ -67,6 +67,11 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
             "requests by their traces: tokens, times, how much was really cached, sessions",
             "source_down/request_traces",
         ),
+        SourceKind::Otlp => (
+            "Cannot receive",
+            "requests by their traces from OpenTelemetry: tokens, times, how much was really cached, trace ids",
+            "source_down/otlp",
+        ),
         SourceKind::Prometheus => {
             ("Cannot read", "latency, errors and the process's own counters", "source_down/prometheus")
         }

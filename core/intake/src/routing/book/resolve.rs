@@ -198,12 +198,13 @@ pub(in crate::routing) fn progress(slots: &Slots, context: &PartContext<'_>) -> 
     }
 }
 
-/// When the router decided, without what traces alone have.
+/// When the router decided, without what request traces alone have. It hands a request to the worker that it chose at once.
 pub(in crate::routing) fn chosen_ms(slots: &Slots) -> Option<Millis> {
     let scored = slots.scored.as_ref().map(|of| of.time);
     let logged = slots.choice.map(|of| of.time).or(slots.other_mode.map(|of| of.time)).or(scored);
     let published = [slots.hit_rate.map(|of| of.time), slots.sequence.as_ref().map(|of| of.time)];
-    std::iter::once(logged).chain(published).flatten().find_map(|time| time.reported_ms())
+    let reported = std::iter::once(logged).chain(published).flatten().find_map(|time| time.reported_ms());
+    reported.or_else(|| slots.routed?.started_ms)
 }
 
 /// When the router decided: the log's line of the choice is nearest to it.

@@ -284,6 +284,8 @@ pub(in crate::routing) struct Dispatched {
 /// The end of a request, as its router saw it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::routing) struct Routed {
+    /// When the worker was given it: its span alone says so.
+    pub(in crate::routing) started_ms: Option<Millis>,
     pub(in crate::routing) ended_ms: Millis,
     pub(in crate::routing) outcome: Outcome,
     pub(in crate::routing) cached_blocks: Option<u64>,

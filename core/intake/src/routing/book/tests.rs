@@ -773,7 +773,8 @@ fn the_progress_of_a_request_is_that_of_the_router_before_that_of_its_end() {
             freed: Some((Micros::of(Millis(880)), WorkerIx(0))),
         },
     );
-    let routed = Routed { ended_ms: Millis(890), outcome: Outcome::Cancelled, cached_blocks: None };
+    let routed =
+        Routed { started_ms: None, ended_ms: Millis(890), outcome: Outcome::Cancelled, cached_blocks: None };
     let slots = Slots { routed: Some(routed), trace: trace(122, 5), steps, ..Slots::default() };
     let of = progress(&slots, &context(Some(&done)));
     assert_eq!((of.first_token_ms, of.ended_ms), (Some(Millis(140)), Some(Millis(880))));

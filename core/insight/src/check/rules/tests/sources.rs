@@ -69,6 +69,7 @@ fn every_kind_of_source_that_is_down_has_its_setting() {
     for (kind, unseen, setting) in [
         (SourceKind::Nats, "KV events", "--nats"),
         (SourceKind::Logs, "logs report", "--logs"),
+        (SourceKind::Otlp, "from OpenTelemetry", "--otlp"),
         (SourceKind::Prometheus, "latency", "--prometheus"),
         (SourceKind::Discovery, "which workers there are", "--discovery"),
         (SourceKind::Zmq, "KV events", "--zmq-broker"),
