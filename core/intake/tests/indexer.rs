@@ -139,7 +139,6 @@ fn engines_that_are_not_listened_to_or_not_known_completely_are_listed_and_not_c
     assert_eq!((stage.of(WHOLE).blocks, &*stage.of(WHOLE).status), (69, "active"));
     // Met late: what it stored before is unknown here, and would seem to be in the index alone.
     let recorded = EngineRecording::of("vllm-0.28.0");
-    stage.publish(8091, 0);
     let publisher = Arc::new(EnginePublisher {
         name: "tcp://127.0.0.1:8091".into(),
         engine_name: "late".into(),
@@ -149,7 +148,7 @@ fn engines_that_are_not_listened_to_or_not_known_completely_are_listed_and_not_c
         key: 9,
         subject: Arc::new(Subject::of_engines("chat")),
     });
-    let body = recorded.live[9].clone()[2].clone();
+    let body = recorded.live[9][2].clone();
     let input = EngineInput::Batch { run: 0, sequence: 9, is_replayed: false, body };
     stage.give(0, Payload::Engine { publisher, input });
     stage.intake.flush(Millis(NOW_MS), &mut stage.cluster);

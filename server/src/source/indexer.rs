@@ -75,7 +75,7 @@ impl IndexerSource {
     }
 
     async fn read_again_and_again(&self, to: &SourceHandle) -> Result<(), HubEnded> {
-        let (name, shown): (Arc<str>, &str) = (shown(&self.url).into(), &shown(&self.url));
+        let (name, shown): (Arc<str>, &str) = (shown(&self.url).into(), shown(&self.url));
         let mut last = LastStatus::default();
         last.report(to, &self.name, SourceStatus::connecting(format!("Connecting to {shown}."))).await?;
         loop {
