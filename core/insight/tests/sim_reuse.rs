@@ -174,9 +174,18 @@ struct Losses {
     /// Since when it is not known what a worker holds, and whether a later message of it has shown that.
     since: HashMap<u64, (Millis, bool)>,
     over: Vec<(u64, Range<Millis>)>,
+    /// Workers that published or answered a query.
+    met: HashSet<u64>,
 }
 
 impl Losses {
+    /// The first sign of a worker. Where workers are queried, until then nobody knows whether it holds anything.
+    fn meet(&mut self, at: Millis, worker: u64) {
+        if self.met.insert(worker) && self.every.is_some() {
+            self.over.push((worker, START..Millis(at.0 + 1)));
+        }
+    }
+
     /// Whether a message with these events is lost.
     fn takes(&mut self, at: Millis, worker: u64, events: &KvEvents) -> bool {
         let removes = events.events.iter().any(|event| matches!(event.data, KvData::Removed { .. }));
@@ -186,6 +195,7 @@ impl Losses {
             let since = self.received.get(&worker).copied().unwrap_or(START);
             self.since.entry(worker).or_insert((since, false)).1 = false;
         } else {
+            self.meet(at, worker);
             self.received.insert(worker, at);
             self.since.entry(worker).and_modify(|(_, is_noticed)| *is_noticed = true);
         }
@@ -194,6 +204,7 @@ impl Losses {
 
     /// A worker listed its blocks. A loss that nothing has shown yet will be doubted all the same.
     fn listed(&mut self, at: Millis, worker: u64) {
+        self.meet(at, worker);
         if let Some((since, true)) = self.since.get(&worker) {
             self.over.push((worker, *since..Millis(at.0 + 1)));
             self.since.remove(&worker);

@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use super::scrape::shortened;
 use super::{Context, Ingest, Sink};
 use radixscope_dynamo::indexer::{Index, Listener};
-use radixscope_model::id::{BlockHash, Worker, WorkerIx};
+use radixscope_model::id::{BlockHash, PoolIx, Slot, Worker, WorkerIx};
 use radixscope_model::record::{IndexComparison, IndexedWorker, IndexerReport, MAX_INDEXED_WORKERS, Record};
 use radixscope_state::cluster::{Cluster, MAX_INDEXERS};
 
@@ -36,67 +36,86 @@ impl Indexers {
         }
         let before = self.read.entry(name.to_owned()).or_default();
         let names = Names::of(cluster);
-        let mut now = BTreeMap::new();
-        let mut workers = Vec::new();
         // Those that it holds blocks of may be listed no more.
         let mut all: Vec<Worker> = index.listeners.keys().chain(index.blocks.keys()).copied().collect();
         all.sort_unstable();
         all.dedup();
-        for &of in all.iter().take(MAX_INDEXED_WORKERS) {
-            let Listener { endpoint, status } = index.listeners.get(&of).cloned().unwrap_or_default();
-            let blocks = index.blocks.get(&of).map_or(&[][..], Vec::as_slice);
-            let worker = names.find(&endpoint, of);
-            let is_known = |&worker: &WorkerIx| {
-                cluster.worker(worker).is_some_and(|state| state.knowledge.is_complete())
-            };
-            let compared = worker.filter(is_known).map(|worker| {
-                let differing = Differing::between(blocks, worker, cluster);
-                let compared = differing.compare(blocks.len(), before.get(&of));
-                now.insert(of, differing.retained());
-                compared
-            });
-            workers.push(IndexedWorker {
+        let omitted_workers = all.len().saturating_sub(MAX_INDEXED_WORKERS) as u32;
+        all.truncate(MAX_INDEXED_WORKERS);
+        let blocks = |of: &Worker| index.blocks.get(of).map_or(&[][..], Vec::as_slice);
+        let indexed = |of: &Worker| {
+            let Listener { endpoint, status } = index.listeners.get(of).cloned().unwrap_or_default();
+            IndexedWorker {
                 instance_id: of.id.0,
                 dp_rank: of.dp_rank,
+                worker: names.find(&endpoint, *of),
                 endpoint,
                 status,
-                worker,
-                blocks: blocks.len() as u64,
-                compared,
-            });
+                blocks: blocks(of).len() as u64,
+                compared: None,
+            }
+        };
+        let mut workers: Vec<IndexedWorker> = all.iter().map(indexed).collect();
+        let is_known =
+            |worker: &WorkerIx| cluster.worker(*worker).is_some_and(|state| state.knowledge.is_complete());
+        let known = all
+            .iter()
+            .zip(&workers)
+            .filter_map(|(of, indexed)| Some((*of, indexed.worker.filter(is_known)?, blocks(of))));
+        let mut now = Differing::of_all(known, cluster);
+        for (of, indexed) in all.iter().zip(&mut workers) {
+            indexed.compared = now.get(of).map(|differing| differing.compare(indexed.blocks, before.get(of)));
         }
+        now.values_mut().for_each(Differing::retain);
         *before = now;
-        let omitted_workers = all.len().saturating_sub(MAX_INDEXED_WORKERS) as u32;
         Some(IndexerReport { name: name.to_owned(), workers, omitted_workers })
     }
 }
 
 impl Differing {
-    fn between(index: &[BlockHash], worker: WorkerIx, cluster: &Cluster) -> Self {
-        let slot = worker.slot();
-        let Some(pool) = cluster.pool_of(worker) else { return Self::default() };
-        let tree = cluster.tree(pool);
-        let not_in_tree = index.iter().filter(|&&name| tree.find(slot, name).is_none());
-        let index_only: Vec<BlockHash> = not_in_tree.copied().collect();
-        let holdings = tree.holdings(slot);
-        let same = (index.len() - index_only.len()) as u64;
-        // Finding out which they are takes a walk over the tree.
-        if holdings.resident + holdings.further == same {
-            return Self { index_only, tree_only: Vec::new() };
+    /// Of workers with their blocks in the index.
+    fn of_all<'i>(
+        known: impl Iterator<Item = (Worker, WorkerIx, &'i [BlockHash])>,
+        cluster: &Cluster,
+    ) -> BTreeMap<Worker, Self> {
+        let mut all: BTreeMap<Worker, Self> = BTreeMap::new();
+        // Those of which the tree has more: which blocks these are takes a walk over it, one for all workers of a pool.
+        let mut more: BTreeMap<PoolIx, HashMap<Slot, Vec<(Worker, &[BlockHash])>>> = BTreeMap::new();
+        for (id, worker, index) in known {
+            let Some(pool) = cluster.pool_of(worker) else { continue };
+            let (tree, slot) = (cluster.tree(pool), worker.slot());
+            let not_in_tree = index.iter().filter(|&&name| tree.find(slot, name).is_none());
+            let index_only: Vec<BlockHash> = not_in_tree.copied().collect();
+            let holdings = tree.holdings(slot);
+            if holdings.resident + holdings.further > (index.len() - index_only.len()) as u64 {
+                more.entry(pool).or_default().entry(slot).or_default().push((id, index));
+            }
+            all.insert(id, Self { index_only, tree_only: Vec::new() });
         }
-        let mut tree_only = tree.names_of(slot);
-        tree_only.retain(|name| index.binary_search(name).is_err());
-        tree_only.sort_unstable();
-        Self { index_only, tree_only }
+        for (pool, workers) in more {
+            let slots: Vec<Slot> = workers.keys().copied().collect();
+            cluster.tree(pool).names_of_all(&slots, |slot, name| {
+                // An index may list an engine twice.
+                for (id, index) in workers.get(&slot).into_iter().flatten() {
+                    if index.binary_search(&name).is_err()
+                        && let Some(of) = all.get_mut(id)
+                    {
+                        of.tree_only.push(name);
+                    }
+                }
+            });
+        }
+        all.values_mut().for_each(|of| of.tree_only.sort_unstable());
+        all
     }
 
     /// The counts, with what differed `before` as it does now.
-    fn compare(&self, index_blocks: usize, before: Option<&Self>) -> IndexComparison {
+    fn compare(&self, index_blocks: u64, before: Option<&Self>) -> IndexComparison {
         let twice = |now: &[BlockHash], before: &[BlockHash]| {
             now.iter().filter(|name| before.binary_search(name).is_ok()).count() as u64
         };
         IndexComparison {
-            same_blocks: (index_blocks - self.index_only.len()) as u64,
+            same_blocks: index_blocks - self.index_only.len() as u64,
             index_only_blocks: self.index_only.len() as u64,
             tree_only_blocks: self.tree_only.len() as u64,
             index_only_twice_blocks: before.map_or(0, |of| twice(&self.index_only, &of.index_only)),
@@ -104,12 +123,12 @@ impl Differing {
         }
     }
 
-    fn retained(mut self) -> Self {
+    /// Keeps what the next reading is compared with.
+    fn retain(&mut self) {
         for names in [&mut self.index_only, &mut self.tree_only] {
             names.truncate(MAX_RETAINED);
             names.shrink_to_fit();
         }
-        self
     }
 }
 

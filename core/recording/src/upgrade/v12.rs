@@ -151,6 +151,7 @@ impl Context {
             policy_classes: Vec::new(),
             engines: Vec::new(),
             endpoints: Vec::new(),
+            indexers: Vec::new(),
         })
     }
 
@@ -359,6 +360,7 @@ struct HeadV13 {
     policy_classes: Vec<()>,
     engines: Vec<()>,
     endpoints: Vec<()>,
+    indexers: Vec<()>,
 }
 
 #[derive(Serialize, Deserialize)]

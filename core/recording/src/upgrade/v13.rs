@@ -38,8 +38,8 @@ fn head(bytes: &[u8]) -> postcard::Result<Vec<u8>> {
     let latest: VecDeque<EntryV14> = latest.into_iter().map(Entry::next).collect();
     let mut head = postcard::to_extend(&latest, bytes[..before].to_vec())?;
     head.extend_from_slice(after);
-    // No settings of routers, no classes of policy, no engines of their own and no endpoints: empty lists.
-    head.extend([0, 0, 0, 0]);
+    // No settings of routers, no classes of policy, no engines of their own, no endpoints and no indexers: empty lists.
+    head.extend([0, 0, 0, 0, 0]);
     Ok(head)
 }
 

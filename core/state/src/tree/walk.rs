@@ -96,6 +96,20 @@ impl Tree {
         names
     }
 
+    /// The same of several workers in one walk: gives each name to `to`.
+    pub fn names_of_all(&self, workers: &[Slot], mut to: impl FnMut(Slot, BlockHash)) {
+        for node in self.arena.ids().skip(1) {
+            if self.arena[node].is_free() {
+                continue;
+            }
+            let owners = self.owners(node);
+            for &worker in workers.iter().filter(|&&worker| owners.contains(worker)) {
+                to(worker, self.block_hash_by(node, worker));
+                self.further_names_by(node, worker).for_each(|name| to(worker, name));
+            }
+        }
+    }
+
     /// What `worker`, which holds `node`, calls its block beside [`Tree::block_hash_by`].
     pub fn further_names_by(&self, node: NodeId, worker: Slot) -> impl Iterator<Item = BlockHash> + use<> {
         let names = if self.duplicate_hashes.is_empty() {

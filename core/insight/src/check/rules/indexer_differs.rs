@@ -58,7 +58,7 @@ fn found(view: &View<'_>, state: &IndexerState) -> Finding {
             ("Blocks that only the index has", compared.index_only_twice_blocks),
         ];
         rows.into_iter().filter(|(_, blocks)| *blocks > 0).fold(found, |found, (what, blocks)| {
-            found.evidence(format!("{what}, {who}, in two readings"), part(blocks, both), "blocks of both")
+            found.evidence(format!("{what}, {who}, in two readings"), part(blocks, both), "blocks")
         })
     })
     .fixes("indexer_differs")
