@@ -72,6 +72,9 @@ impl Indexers {
     }
 }
 
+/// Workers of an index and their blocks in it, by who they are here: an index may list an engine twice.
+type IndexedBlocks<'i> = HashMap<Slot, Vec<(Worker, &'i [BlockHash])>>;
+
 impl Differing {
     /// Of workers with their blocks in the index.
     fn of_all<'i>(
@@ -80,7 +83,7 @@ impl Differing {
     ) -> BTreeMap<Worker, Self> {
         let mut all: BTreeMap<Worker, Self> = BTreeMap::new();
         // Those of which the tree has more: which blocks these are takes a walk over it, one for all workers of a pool.
-        let mut more: BTreeMap<PoolIx, HashMap<Slot, Vec<(Worker, &[BlockHash])>>> = BTreeMap::new();
+        let mut more: BTreeMap<PoolIx, IndexedBlocks<'_>> = BTreeMap::new();
         for (id, worker, index) in known {
             let Some(pool) = cluster.pool_of(worker) else { continue };
             let (tree, slot) = (cluster.tree(pool), worker.slot());
@@ -95,7 +98,6 @@ impl Differing {
         for (pool, workers) in more {
             let slots: Vec<Slot> = workers.keys().copied().collect();
             cluster.tree(pool).names_of_all(&slots, |slot, name| {
-                // An index may list an engine twice.
                 for (id, index) in workers.get(&slot).into_iter().flatten() {
                     if index.binary_search(&name).is_err()
                         && let Some(of) = all.get_mut(id)
