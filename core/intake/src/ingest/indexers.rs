@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::scrape::shortened;
 use super::{Context, Ingest, Sink};
@@ -58,9 +58,12 @@ impl Indexers {
         let mut workers: Vec<IndexedWorker> = all.iter().map(indexed).collect();
         let is_known =
             |worker: &WorkerIx| cluster.worker(*worker).is_some_and(|state| state.knowledge.is_complete());
+        // An engine that is listed again is compared once, so that no more names are held than the tree and the index have.
+        let mut compared = HashSet::new();
         let known = all
             .iter()
             .zip(&workers)
+            .filter(|(_, indexed)| indexed.worker.is_none_or(|worker| compared.insert(worker)))
             .filter_map(|(of, indexed)| Some((*of, indexed.worker.filter(is_known)?, blocks(of))));
         let mut now = Differing::of_all(known, cluster);
         for (of, indexed) in all.iter().zip(&mut workers) {
@@ -72,8 +75,8 @@ impl Indexers {
     }
 }
 
-/// Workers of an index and their blocks in it, by who they are here: an index may list an engine twice.
-type IndexedBlocks<'i> = HashMap<Slot, Vec<(Worker, &'i [BlockHash])>>;
+/// Workers of an index and their blocks in it, by who they are here.
+type IndexedBlocks<'i> = HashMap<Slot, (Worker, &'i [BlockHash])>;
 
 impl Differing {
     /// Of workers with their blocks in the index.
@@ -91,19 +94,18 @@ impl Differing {
             let index_only: Vec<BlockHash> = not_in_tree.copied().collect();
             let holdings = tree.holdings(slot);
             if holdings.resident + holdings.further > (index.len() - index_only.len()) as u64 {
-                more.entry(pool).or_default().entry(slot).or_default().push((id, index));
+                more.entry(pool).or_default().insert(slot, (id, index));
             }
             all.insert(id, Self { index_only, tree_only: Vec::new() });
         }
         for (pool, workers) in more {
             let slots: Vec<Slot> = workers.keys().copied().collect();
             cluster.tree(pool).names_of_all(&slots, |slot, name| {
-                for (id, index) in workers.get(&slot).into_iter().flatten() {
-                    if index.binary_search(&name).is_err()
-                        && let Some(of) = all.get_mut(id)
-                    {
-                        of.tree_only.push(name);
-                    }
+                if let Some((id, index)) = workers.get(&slot)
+                    && index.binary_search(&name).is_err()
+                    && let Some(of) = all.get_mut(id)
+                {
+                    of.tree_only.push(name);
                 }
             });
         }
