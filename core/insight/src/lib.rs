@@ -18,6 +18,7 @@ pub mod in_flight;
 pub mod latency;
 pub mod memory;
 pub mod occupancy;
+pub mod other_routers;
 pub mod queues;
 pub mod recent_window;
 pub mod reuse;

@@ -211,3 +211,21 @@ fn time_to_first_token_is_what_clients_measured_to_a_bucket() {
         }
     }
 }
+
+#[test]
+fn engines_of_another_router_are_the_workers_at_their_addresses() {
+    let text = include_str!("../../dynamo/tests/fixtures/other_routers/production-stack.prom");
+    let (mut intake, mut cluster) = (Intake::default(), Cluster::default());
+    intake.source("scrapes", SourceKind::Prometheus, Millis(0), &mut cluster).unwrap();
+    for at_ms in [Millis(1_000), Millis(3_000)] {
+        let payload = Payload::Scrape { process: "router".into(), text: text.into() };
+        intake.handle(&Received { source: SourceIx(0), at_ms, payload }, &mut cluster);
+    }
+    let router = process(&cluster, "router");
+    assert_eq!((router.role, router.engine), (ProcessRole::ProductionStackRouter, None));
+    let figures: Vec<_> = router.workers().iter().map(|of| (of.active_requests, of.registered)).collect();
+    assert_eq!(figures, [(Some(0), Some(true)), (Some(1), Some(true))]);
+    let names: Vec<_> = router.workers().iter().map(|of| cluster.endpoint_of(of.worker)).collect();
+    assert_eq!(names, [Some("127.0.0.1:9101"), Some("127.0.0.1:9102")]);
+    assert_eq!(cluster.workers().len(), 2, "read twice, two engines");
+}

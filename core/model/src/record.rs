@@ -1221,7 +1221,14 @@ str_names! {
 }
 str_names! {
     /// Name in the API.
-    ProcessRole { Frontend => "frontend", Worker => "worker", Router => "router", Other => "other" }
+    ProcessRole {
+        Frontend => "frontend",
+        Worker => "worker",
+        Router => "router",
+        Other => "other",
+        ProductionStackRouter => "production_stack_router",
+        AibrixGateway => "aibrix_gateway",
+    }
 }
 str_names! {
     /// Name in the API.

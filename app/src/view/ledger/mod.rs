@@ -12,6 +12,7 @@
 mod details;
 mod filters;
 mod instead;
+mod other_routers;
 mod row;
 mod save;
 mod scores;
@@ -37,6 +38,7 @@ use crate::view::session_turns::SessionTurns;
 use details::Details;
 pub(super) use details::ON_PARTIAL_TREE;
 use filters::Filters;
+use other_routers::OtherRouters;
 use state::Ledger;
 use table::Table;
 
@@ -51,6 +53,7 @@ pub fn LedgerPanel(store: Store) -> impl IntoView {
             <PanelHead store panel=Panel::Decisions title="Decisions">
                 <Pause ledger/>
             </PanelHead>
+            <OtherRouters store/>
             <Show when=move || any.get() fallback=move || view! { <Nothing store/> }>
                 <Filters ledger/>
                 <Summary ledger/>

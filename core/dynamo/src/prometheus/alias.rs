@@ -1,10 +1,10 @@
-//! The names of Dynamo 0.8 to 1.7 and of its engines, and what they mean here: the only place that knows them
-//! (reference §4.2 to §4.4; engines by their own documentation).
+//! The names of Dynamo 0.8 to 1.7, of its engines and of other routers, and what they mean here: the only place that knows them
+//! (reference §4.2 to §4.4; engines and other routers by their own documentation and source).
 
 use radixscope_model::record::{Counter, Engine, Gauge, HistogramKind};
 
-use LabelCondition::{Besides, Not, Text};
-use MetricMeaning::{Class, Count, Discovered, Histogram, Model, Queue, Rank, State, Value, Worker};
+use LabelCondition::{Absent, Besides, Not, Text};
+use MetricMeaning::{Class, Count, Discovered, Histogram, Model, Queue, Rank, Server, State, Value, Worker};
 
 /// What a metric is a figure of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,6 +29,15 @@ pub(super) enum MetricMeaning {
     Queue(QueueValue),
     /// Something of the class in the label `policy_class`, for the label `worker_type`.
     Class(ClassValue),
+    /// Something of the engine at the URL in the label `server`.
+    Server(ServerValue),
+}
+
+/// A metric of an engine that is the metric of its router.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ServerValue {
+    Requests,
+    IsHealthy,
 }
 
 /// A frontend's metric of a class of policy.
@@ -85,6 +94,8 @@ pub(super) enum LabelCondition {
     Not(&'static [&'static str]),
     /// Not this; it may be missing.
     Besides(&'static str),
+    /// Missing.
+    Absent,
 }
 
 /// One name of a figure. Of several that a process offers for the same figure the one with the lowest `rank` counts.
@@ -112,6 +123,10 @@ pub(super) enum Hint {
     Engine,
     /// It takes requests over HTTP.
     Frontend,
+    /// It is the router of vLLM's production-stack, which names its metrics as vLLM does.
+    ProductionStack,
+    /// It is AIBrix' gateway plugin.
+    Aibrix,
 }
 
 /// See [`Hint`]; `matched` is whether the metric's labels are those of a figure of ours.
@@ -119,6 +134,10 @@ pub(super) fn hint(name: &str, matched: bool) -> Option<Hint> {
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
     if name.starts_with(FRONTEND) {
         Some(Hint::Frontend)
+    } else if starts(PRODUCTION_STACK) {
+        Some(Hint::ProductionStack)
+    } else if starts(AIBRIX) {
+        Some(Hint::Aibrix)
     } else if engine(name).is_some() || starts(ENGINES) {
         Some(Hint::Engine)
     } else if starts(ROUTERS) {
@@ -154,6 +173,14 @@ const ENGINES: &[&str] = &[
     "dynamo_component_gpu_cache_usage_percent",
     "dynamo_backend_admission_",
 ];
+/// Names that only the router of production-stack has, whose others are vLLM's.
+const PRODUCTION_STACK: &[&str] = &[
+    "vllm:num_incoming_requests",
+    "vllm:current_qps",
+    "vllm:healthy_pods_total",
+    "vllm:request_latency_seconds",
+];
+const AIBRIX: &[&str] = &["aibrix_prefix_cache_", "aibrix_kvcache_zmq_"];
 const ROUTERS: &[&str] = &[
     "dynamo_component_kv_cache_events_applied",
     "dynamo_kvrouter_",
@@ -194,6 +221,17 @@ const CLEARED: &[(&str, LabelCondition)] = &[("event_type", Text("cleared"))];
 /// The choice of a decode worker (1.6) is of the same prompt as that of the prefill worker before it, and does not look at the
 /// cache.
 const NOT_DECODE: &[(&str, LabelCondition)] = &[("phase", Besides("decode"))];
+
+/// Of an engine itself: the router of production-stack has metrics of the same names about engines.
+const OWN: &[(&str, LabelCondition)] = &[("server", Absent)];
+/// About an engine.
+const OF_SERVER: &[(&str, LabelCondition)] = &[("server", Not(&[]))];
+const CHOSEN_BY_PREFIX: &[(&str, LabelCondition)] = &[("selection", Text("prefix_match"))];
+const PREFIX_SKIPPED: &[(&str, LabelCondition)] = &[("selection", Text("prefix_match_skipped"))];
+const NO_PREFIX: &[(&str, LabelCondition)] = &[("selection", Text("least_request_fallback"))];
+/// The share of the prompt that the chosen engine had, in percent.
+const MATCHED: &str = "match_percent_bucket";
+const EVENT_INDEX: &[(&str, LabelCondition)] = &[("indexer_type", Text("sync"))];
 
 const ALIASES: &[Alias] = &[
     // A frontend's requests.
@@ -310,14 +348,14 @@ const ALIASES: &[Alias] = &[
     alias("dynamo_component_kvstats_total_blocks", Rank(RankValue::TotalBlocks)).rank(1),
     alias("dynamo_component_kvstats_active_blocks", Rank(RankValue::UsedBlocks)),
     // vLLM; the second names are those of its first engine.
-    alias("vllm:num_requests_running", Value(Gauge::EngineRunningRequests)),
-    alias("vllm:num_requests_waiting", Value(Gauge::EngineWaitingRequests)),
+    alias("vllm:num_requests_running", Value(Gauge::EngineRunningRequests)).with(OWN),
+    alias("vllm:num_requests_waiting", Value(Gauge::EngineWaitingRequests)).with(OWN),
     alias("vllm:kv_cache_usage_perc", Rank(RankValue::Usage)).rank(2),
     alias("vllm:gpu_cache_usage_perc", Rank(RankValue::Usage)).rank(3),
     alias("vllm:prefix_cache_queries_total", Count(Counter::EnginePrefixQueries)),
     alias("vllm:prefix_cache_hits_total", Count(Counter::EnginePrefixHits)),
-    alias("vllm:gpu_prefix_cache_queries_total", Count(Counter::EnginePrefixQueries)).rank(1),
-    alias("vllm:gpu_prefix_cache_hits_total", Count(Counter::EnginePrefixHits)).rank(1),
+    alias("vllm:gpu_prefix_cache_queries_total", Count(Counter::EnginePrefixQueries)).rank(1).with(OWN),
+    alias("vllm:gpu_prefix_cache_hits_total", Count(Counter::EnginePrefixHits)).rank(1).with(OWN),
     alias("vllm:time_to_first_token_seconds", Histogram(HistogramKind::Ttft)).rank(2),
     alias("vllm:inter_token_latency_seconds", Histogram(HistogramKind::Itl)).rank(2),
     alias("vllm:time_per_output_token_seconds", Histogram(HistogramKind::Itl)).rank(3),
@@ -336,6 +374,39 @@ const ALIASES: &[Alias] = &[
     alias("vllm:cache_config_info", Rank(RankValue::TotalBlocksInLabel)).rank(3),
     alias("trtllm_time_to_first_token_seconds", Histogram(HistogramKind::Ttft)).rank(2),
     alias("trtllm_time_per_output_token_seconds", Histogram(HistogramKind::Itl)).rank(2),
+    // The router of production-stack. Requests that failed before they had an engine are in no histogram.
+    alias("vllm:num_incoming_requests_total", Count(Counter::ReceivedRequests)),
+    alias("vllm:request_latency_seconds_count", Count(Counter::RequestsOk))
+        .with(&[("status", Text("success"))]),
+    alias("vllm:request_latency_seconds_count", Count(Counter::RequestsFailed))
+        .with(&[("status", Not(&["success"]))]),
+    alias("vllm:request_latency_seconds", Histogram(HistogramKind::Duration)).with(OF_SERVER),
+    alias("vllm:num_requests_running", Server(ServerValue::Requests)).with(OF_SERVER),
+    alias("vllm:healthy_pods_total", Server(ServerValue::IsHealthy)).with(OF_SERVER),
+    // AIBrix' gateway plugin.
+    alias("gateway_request_total", Count(Counter::ReceivedRequests)),
+    alias("gateway_request_model_success_total", Count(Counter::RequestsOk)),
+    alias("gateway_request_model_fail_total", Count(Counter::RequestsFailed)),
+    alias("gateway_output_tokens_total", Count(Counter::OutputTokens)),
+    alias("aibrix_prefix_cache_routing_selection_total", Count(Counter::ChosenByPrefix))
+        .with(CHOSEN_BY_PREFIX),
+    alias("aibrix_prefix_cache_routing_selection_total", Count(Counter::PrefixSkipped)).with(PREFIX_SKIPPED),
+    alias("aibrix_prefix_cache_routing_selection_total", Count(Counter::NoPrefix)).with(NO_PREFIX),
+    alias("aibrix_prefix_cache_routing_errors_total", Count(Counter::ChoicesFailed)),
+    alias("aibrix_prefix_cache_load_imbalance_total", Count(Counter::LoadsUnbalanced)),
+    alias("aibrix_prefix_cache_routing_decisions_total", Count(Counter::MatchedNothing))
+        .with(&[(MATCHED, Text("0"))]),
+    alias("aibrix_prefix_cache_routing_decisions_total", Count(Counter::MatchedQuarter))
+        .with(&[(MATCHED, Text("1-25"))]),
+    alias("aibrix_prefix_cache_routing_decisions_total", Count(Counter::MatchedHalf))
+        .with(&[(MATCHED, Text("26-50"))]),
+    alias("aibrix_prefix_cache_routing_decisions_total", Count(Counter::MatchedThreeQuarters))
+        .with(&[(MATCHED, Text("51-75"))]),
+    alias("aibrix_prefix_cache_routing_decisions_total", Count(Counter::MatchedMore))
+        .with(&[(MATCHED, Text("76-100"))]),
+    alias("aibrix_kvcache_zmq_missed_events_total", Count(Counter::EventsMissed)),
+    alias("aibrix_kvcache_zmq_connection_status", Value(Gauge::ConnectedPublishers)),
+    alias("aibrix_prefix_cache_indexer_status", Value(Gauge::IndexFollowsEvents)).with(EVENT_INDEX),
 ];
 
 #[cfg(test)]

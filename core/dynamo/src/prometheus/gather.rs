@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use super::alias::{
     self, Alias, ClassValue, FRONTEND, Hint, LabelCondition, MetricMeaning, ModelValue, QueueValue,
-    RankValue, WorkerValue,
+    RankValue, ServerValue, WorkerValue,
 };
 use super::buckets::{Buckets, HistogramSeries};
 use super::line::Sample;
-use super::{DecodeError, Faults, Reason, RouterWorkerState, Scraped, whole};
+use super::{DecodeError, Faults, Reason, RouterWorkerState, Scraped, Server, whole};
 use radixscope_model::id::{Worker, WorkerId};
 use radixscope_model::record::{
     Counter, Engine, Gauge, HistogramKind, MAX_CLASS_BYTES, ModelFigures, PolicyClassFigures, ProcessRole,
@@ -24,6 +24,8 @@ const MAX_RANKS: usize = 256;
 const MAX_QUEUES: usize = 4 * MAX_MODELS;
 /// Most classes of policy of a frontend, each with its role.
 const MAX_CLASSES: usize = 64;
+/// Longest URL of an engine that a router other than Dynamo's names.
+const MAX_URL_BYTES: usize = 256;
 /// The class of a router that was given none.
 const DEFAULT_CLASS: &str = "default";
 /// The label of the worker that a router's metric is about.
@@ -46,6 +48,7 @@ pub(super) struct Gather<'t> {
     workers: BTreeMap<Worker, WorkerFigures<Worker>>,
     states: BTreeMap<WorkerId, RouterWorkerState>,
     discovered: Option<u64>,
+    servers: BTreeMap<String, Server>,
     queues: Vec<QueueFigures>,
     are_queues_bad: bool,
     classes: BTreeMap<(String, Option<Role>), PolicyClassFigures>,
@@ -156,8 +159,11 @@ impl<'t> Gather<'t> {
 
     fn figure(&mut self, alias: &Alias, sample: &Sample<'_>, is_it: bool) -> Result<(), DecodeError> {
         if let (MetricMeaning::Count(counter), false) = (alias.means, is_it) {
-            // The metric is there, under other labels: of ours there were none yet, which is known.
-            place(&mut self.counters, counter, alias.rank);
+            // The metric is there, under other labels: of ours there were none yet, which is known. With a label that ours must
+            // not have it is about something else.
+            if !alias.labels.iter().any(|(_, is)| *is == LabelCondition::Absent) {
+                place(&mut self.counters, counter, alias.rank);
+            }
             return Ok(());
         }
         if !is_it {
@@ -182,6 +188,7 @@ impl<'t> Gather<'t> {
             MetricMeaning::State => self.state(sample, value)?,
             MetricMeaning::Queue(of) => self.queue(of, sample, value)?,
             MetricMeaning::Class(of) => self.class(of, sample, value)?,
+            MetricMeaning::Server(of) => self.server(of, sample, value)?,
             MetricMeaning::Discovered => {
                 self.discovered = Some(self.discovered.unwrap_or(0) + number(sample, value)?);
             }
@@ -254,6 +261,25 @@ impl<'t> Gather<'t> {
         };
         // Models and reasons are one.
         *figure = Some(figure.unwrap_or(0).saturating_add(value));
+        Ok(())
+    }
+
+    fn server(&mut self, of: ServerValue, sample: &Sample<'_>, value: f64) -> Result<(), DecodeError> {
+        let value = number(sample, value)?;
+        let Some(url) = sample.label("server") else { return Err(missing(sample, "server")) };
+        if url.is_empty() || url.len() > MAX_URL_BYTES {
+            let problem = format!("server: expected 1 to {MAX_URL_BYTES} bytes");
+            return Err(DecodeError::new(Reason::TooLarge, problem));
+        }
+        if self.servers.len() == MAX_WORKERS && !self.servers.contains_key(url) {
+            return Err(too_many("servers", MAX_WORKERS));
+        }
+        let new = || Server { url: url.to_owned(), requests: None, is_healthy: None };
+        let known = self.servers.entry(url.to_owned()).or_insert_with(new);
+        match of {
+            ServerValue::Requests => known.requests = Some(value),
+            ServerValue::IsHealthy => known.is_healthy = Some(value > 0),
+        }
         Ok(())
     }
 
@@ -382,6 +408,7 @@ impl<'t> Gather<'t> {
             | MetricMeaning::Worker(_)
             | MetricMeaning::Rank(_)
             | MetricMeaning::State
+            | MetricMeaning::Server(_)
             | MetricMeaning::Discovered => {}
             // These are sums over classes of policy.
             MetricMeaning::Queue(_) => self.are_queues_bad = true,
@@ -403,14 +430,17 @@ impl<'t> Gather<'t> {
         let queues = self.queues.iter().filter(|_| !self.are_queues_bad);
         let has_classes = self.classes.keys().any(|(class, _)| class != DEFAULT_CLASS);
         let classes = if has_classes && !self.are_classes_bad { self.classes } else { BTreeMap::new() };
+        let is_other_router = matches!(self.hint, Some(Hint::ProductionStack | Hint::Aibrix));
         Scraped {
             role: match self.hint {
                 Some(Hint::Frontend) => ProcessRole::Frontend,
                 Some(Hint::Engine | Hint::Handler) => ProcessRole::Worker,
                 Some(Hint::Router) => ProcessRole::Router,
+                Some(Hint::ProductionStack) => ProcessRole::ProductionStackRouter,
+                Some(Hint::Aibrix) => ProcessRole::AibrixGateway,
                 None => ProcessRole::Other,
             },
-            engine: self.engine,
+            engine: self.engine.filter(|_| !is_other_router),
             instance: self.instance.or(self.router),
             gauges: good(self.gauges),
             counters: good(self.counters),
@@ -426,6 +456,7 @@ impl<'t> Gather<'t> {
                 .map(|of| RouterWorkerState { model: model(of.model), ..*of })
                 .collect(),
             discovered: self.discovered,
+            servers: self.servers.into_values().collect(),
         }
     }
 }
@@ -465,6 +496,7 @@ fn has_labels(alias: &Alias, sample: &Sample<'_>) -> bool {
         (Some(value), LabelCondition::Text(text)) => value == *text,
         (Some(value), LabelCondition::Not(texts)) => !texts.contains(&value),
         (value, LabelCondition::Besides(text)) => value != Some(*text),
+        (value, LabelCondition::Absent) => value.is_none(),
         (None, _) => false,
     })
 }

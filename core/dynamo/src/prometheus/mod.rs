@@ -74,6 +74,19 @@ pub struct Scraped {
     pub states: Vec<RouterWorkerState>,
     /// How many workers its router knows (≥ 1.7).
     pub discovered: Option<u64>,
+    /// What another router's metrics tell of engines, in order of URL.
+    pub servers: Vec<Server>,
+}
+
+/// An engine as a router other than Dynamo's counts it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Server {
+    /// Where the router sends its requests.
+    pub url: String,
+    /// Requests that run there.
+    pub requests: Option<u64>,
+    /// Whether the router sends requests there.
+    pub is_healthy: Option<bool>,
 }
 
 /// What a worker is to a frontend's router (≥ 1.7).

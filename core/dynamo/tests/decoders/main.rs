@@ -11,6 +11,7 @@ mod log_shapes;
 mod log_versions;
 mod logs;
 mod messages;
+mod other_routers;
 mod pickers;
 mod plain;
 mod shapes;

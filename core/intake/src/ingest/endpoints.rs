@@ -78,20 +78,31 @@ impl Ingest {
         at_ms: Millis,
         out: &mut dyn Sink,
     ) {
-        let (_, place) = choice.worker.split_once("://").unwrap_or(("", &choice.worker));
-        let place = place.split(['/', '?', '#']).next().unwrap_or(place);
-        // Data-parallel ranks have the same URL, with `@RANK` behind it.
-        let (address, rank) = match place.rsplit_once('@').map(|(address, rank)| (address, rank.parse())) {
-            Some((address, Ok(rank))) => (address, Some(rank)),
-            _ => (place, None),
-        };
-        let Some(worker) = self.endpoint_at(context, (address, rank), at_ms, out) else { return };
+        let Some(worker) = self.endpoint_of_url(context, &choice.worker, at_ms, out) else { return };
         let model = choice.model.as_deref().filter(|model| *model != UNKNOWN_MODEL);
         let is_without = || out.cluster().worker(worker).is_some_and(|state| state.model.is_empty());
         if let Some(model) = model.filter(|_| is_without()) {
             out.record(context.entry(Record::Model { worker, name: model.into() }));
         }
         out.observe(context.observed(self, RequestSignal::GatewayChoice { record, choice, worker }));
+    }
+
+    /// The worker at a URL, of which nothing else is said.
+    pub(super) fn endpoint_of_url(
+        &mut self,
+        context: &Context<'_>,
+        url: &str,
+        at_ms: Millis,
+        out: &mut dyn Sink,
+    ) -> Option<WorkerIx> {
+        let (_, place) = url.split_once("://").unwrap_or(("", url));
+        let place = place.split(['/', '?', '#']).next().unwrap_or(place);
+        // Data-parallel ranks have the same URL, with `@RANK` behind it.
+        let (address, rank) = match place.rsplit_once('@').map(|(address, rank)| (address, rank.parse())) {
+            Some((address, Ok(rank))) => (address, Some(rank)),
+            _ => (place, None),
+        };
+        self.endpoint_at(context, (address, rank), at_ms, out)
     }
 
     /// The worker at `HOST:PORT`, of which nothing else is said but perhaps its rank.

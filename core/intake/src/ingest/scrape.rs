@@ -6,6 +6,7 @@ use super::{Context, Ingest, MentionKind, Sink, within_bounds};
 use radixscope_dynamo::discovery::Instance;
 use radixscope_dynamo::error::{DecodeError, Faults};
 use radixscope_dynamo::health::Health;
+use radixscope_dynamo::prometheus::Server;
 use radixscope_dynamo::{health, prometheus};
 use radixscope_model::id::{Worker, WorkerId};
 use radixscope_model::record::{
@@ -49,6 +50,12 @@ impl Ingest {
                 let known = &mut workers[ix];
                 (known.state, known.model) = (Some(of.state), of.model);
                 known.role = known.role.or(of.role);
+            }
+        }
+        for server in &scraped.servers {
+            if let Some(worker) = self.endpoint_of_url(context, &server.url, at_ms, out) {
+                let Server { requests: active_requests, is_healthy: registered, .. } = *server;
+                workers.push(WorkerFigures { active_requests, registered, ..WorkerFigures::new(worker) });
             }
         }
         // Of a text of which a part was not understood, a worker may be missing.

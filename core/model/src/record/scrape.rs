@@ -74,6 +74,17 @@ pub enum ProcessRole {
     Router,
     /// A process without Dynamo metrics, or whose metrics do not identify it yet.
     Other,
+    /// The router of vLLM's production-stack.
+    ProductionStackRouter,
+    /// AIBrix' gateway plugin.
+    AibrixGateway,
+}
+
+impl ProcessRole {
+    /// Whether it is a router other than Dynamo's.
+    pub const fn is_other_router(self) -> bool {
+        matches!(self, Self::ProductionStackRouter | Self::AibrixGateway)
+    }
 }
 
 /// A value that goes up and down.
@@ -98,6 +109,10 @@ pub enum Gauge {
     EventSourceMismatchWorkers,
     /// Requests that a worker has taken and its engine has not (≥ 1.3).
     AdmissionQueuedRequests,
+    /// Publishers of KV events that AIBrix is connected to.
+    ConnectedPublishers,
+    /// Whether AIBrix' index follows KV events (1), or its own choices (0).
+    IndexFollowsEvents,
 }
 
 /// A value that only rises.
@@ -153,6 +168,30 @@ pub enum Counter {
     RoutedRequests,
     /// Requests of which the router knew what a shared cache held (≥ 1.2).
     SharedCacheLookups,
+    /// Requests that a router other than Dynamo's received, also those for which it had no engine.
+    ReceivedRequests,
+    /// Choices of AIBrix of an engine that had a part of the prompt by its index.
+    ChosenByPrefix,
+    /// Its choices by load, although some engine had a part of the prompt: all of those were too busy.
+    PrefixSkipped,
+    /// Its choices by load, because no engine had a part of the prompt.
+    NoPrefix,
+    /// Requests for which it could choose no engine.
+    ChoicesFailed,
+    /// Its choices among the least busy engines alone, because loads were too far apart.
+    LoadsUnbalanced,
+    /// KV events that it missed, by the numbers of their publishers.
+    EventsMissed,
+    /// Its choices by the share of the prompt that the chosen engine had by its index: nothing.
+    MatchedNothing,
+    /// The same: up to a quarter.
+    MatchedQuarter,
+    /// The same: up to half.
+    MatchedHalf,
+    /// The same: up to three quarters.
+    MatchedThreeQuarters,
+    /// The same: more.
+    MatchedMore,
 }
 
 /// A distribution.

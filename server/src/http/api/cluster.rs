@@ -9,6 +9,7 @@ use serde::Serialize;
 use radixscope_export::Totals;
 use radixscope_export::engines::EngineRow;
 use radixscope_export::indexers::IndexerRow;
+use radixscope_export::other_routers::OtherRouterRow;
 use radixscope_insight::whatif;
 use radixscope_model::id::{Decimal, Millis, PoolIx, Seq, Worker, WorkerIx};
 use radixscope_model::record::{
@@ -52,6 +53,8 @@ pub(super) struct ClusterResponse {
     engines: Vec<EngineRow>,
     /// Standalone KV indexers whose indexes are compared with the trees.
     indexers: Vec<IndexerRow>,
+    /// What routers other than Dynamo's count, by their metrics.
+    other_routers: Vec<OtherRouterRow>,
     /// Totals of all decisions received, including those from logs.
     decisions: Totals,
     tree: TreeRow,
@@ -321,6 +324,7 @@ fn of(view: &mut View<'_>, refused: Vec<RefusedCount>) -> ClusterResponse {
         policy_classes: cluster.policy_classes().iter().flat_map(PolicyClassRow::all_of).collect(),
         engines: EngineRow::all(cluster),
         indexers: IndexerRow::all(cluster),
+        other_routers: OtherRouterRow::all(cluster, view.at_ms),
         decisions: cluster.decisions().totals().into(),
         history: view.history(),
         recording: view.recording(),
