@@ -9,6 +9,7 @@ mod browser_completeness;
 mod browser_counterfactual;
 mod browser_decisions;
 mod browser_embed;
+mod browser_engines;
 mod browser_every;
 mod browser_figures;
 mod browser_findings;
