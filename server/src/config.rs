@@ -317,6 +317,11 @@ pub struct Traces {
     /// and new ones are begun; can be repeated, or separated by commas in the variable [default: none]
     #[arg(long, env = "RADIXSCOPE_REQUEST_TRACE", value_name = "PATH", value_delimiter = ',')]
     pub request_trace: Vec<PathBuf>,
+    /// What aiperf measures of each request at the client: its profile_export.jsonl, or a folder with it; finished or followed as it
+    /// grows; joined with decisions by X-Request-ID, which the frontend's log (--logs) has; can be repeated, or separated by commas in
+    /// the variable [default: none]
+    #[arg(long, env = "RADIXSCOPE_CLIENT_RESULTS", value_name = "PATH", value_delimiter = ',')]
+    pub client_results: Vec<PathBuf>,
     /// Address at which to receive request traces and spans of routed requests from OpenTelemetry: OTLP over HTTP in Protocol Buffers,
     /// from frontends or a collector; everyone who can reach it may add traces [default: none]
     #[arg(long, env = "RADIXSCOPE_OTLP", value_name = "ADDR")]

@@ -116,6 +116,11 @@ pub enum Payload {
         /// Size of both responses as they were received, in bytes.
         size_bytes: usize,
     },
+    /// What a load generator measured of a request, a line of its file.
+    ClientResult {
+        /// The line without its line feed.
+        line: Bytes,
+    },
     /// A message of which the source could not even read the outside. It counts as bad input.
     Unreadable {
         /// What it was about.
@@ -223,6 +228,7 @@ impl Payload {
             Self::RouterPolicy { .. } => Topic::RouterPolicy,
             Self::TreeResponse { .. } => Topic::TreeDump,
             Self::Indexer { .. } => Topic::Indexer,
+            Self::ClientResult { .. } => Topic::ClientResult,
             Self::Unreadable { topic, .. } => *topic,
             Self::Subscribed { .. } | Self::Unsubscribed { .. } => Topic::Other,
             Self::Engine { .. } => Topic::KvEvents,
@@ -235,6 +241,7 @@ impl Payload {
             Self::Nats { message: bytes, .. }
             | Self::OtherNats { message: bytes, .. }
             | Self::LogLine { line: bytes, .. }
+            | Self::ClientResult { line: bytes }
             | Self::Scrape { text: bytes, .. }
             | Self::Health { response: bytes, .. }
             | Self::RouterPolicy { response: bytes, .. } => bytes.len(),

@@ -32,6 +32,7 @@ macro_rules! str_names {
     };
 }
 
+mod client;
 mod engine;
 mod finding;
 mod indexer;
@@ -50,6 +51,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::formula::Formula;
 use crate::id::{BlockHash, DecisionId, Millis, SourceIx, TokensHash, Worker, WorkerIx};
 
+pub use client::{ClientMeasured, ClientResult};
 pub use engine::{Engine, EngineFeed, EventForm, HashForm, Replay};
 pub use finding::{CheckStatus, Evidence, Finding, Fix, PanelRef, Pending, Phase, RuleStatus, Severity};
 pub use indexer::{IndexComparison, IndexedWorker, IndexerReport, MAX_INDEXED_WORKERS};
@@ -71,6 +73,9 @@ pub const MAX_SESSION_BYTES: usize = 256;
 
 /// Longest id of a trace, in bytes: W3C's has 32.
 pub const MAX_TRACE_ID_BYTES: usize = 64;
+
+/// Longest id that a client gave a request and that is retained, in bytes: a UUID is 36.
+pub const MAX_CLIENT_ID_BYTES: usize = 128;
 
 /// Longest name of an endpoint, in bytes: a namespace of 63, a pod of 253 and a rank.
 pub const MAX_ENDPOINT_BYTES: usize = 384;
@@ -457,6 +462,8 @@ pub enum Record<'a> {
     },
     /// What a standalone KV indexer holds, after each reading; replaces what was recorded of the same name.
     Indexer(Box<IndexerReport>),
+    /// What a client measured of a request.
+    ClientResult(Box<ClientResult>),
 }
 
 // Most records are KV events, and each is built, encoded and folded by value or reference: a record fits into a line of the cache,
@@ -1026,6 +1033,8 @@ pub enum SourceKind {
     Indexer,
     /// OpenTelemetry's protocol, which exporters and collectors send to us.
     Otlp,
+    /// Files that a load generator writes what it measured of each request to.
+    ClientResults,
 }
 
 impl SourceKind {
@@ -1083,6 +1092,8 @@ pub enum Topic {
     RouterPolicy,
     /// What a standalone KV indexer holds.
     Indexer,
+    /// What a load generator measured of a request.
+    ClientResult,
 }
 
 /// How we know that messages are lost. A lost message is counted under one cause only, the most exact there is: where
@@ -1152,6 +1163,7 @@ str_names! {
         Discovery => "discovery", Zmq => "zmq", WorkerTrees => "worker_trees",
         Recording => "recording", RequestTraces => "request_traces",
         Engines => "engines", Indexer => "indexer", Otlp => "otlp",
+        ClientResults => "client_results",
     }
 }
 str_names! {
@@ -1165,7 +1177,7 @@ str_names! {
         ActiveSequences => "active_sequences_events", Discovery => "discovery", TreeDump => "tree_dump",
         RequestTrace => "dynamo.request_trace.v1", Log => "log", Metrics => "metrics", Health => "health", Other => "other",
         SessionAffinity => "session_affinity_events",
-        RouterPolicy => "router_policy", Indexer => "indexer",
+        RouterPolicy => "router_policy", Indexer => "indexer", ClientResult => "client_result",
     }
 }
 str_names! {

@@ -11,6 +11,7 @@ use super::server::{Feed, Feeds};
 use super::{Failure, policy_file};
 use crate::config::{EngineAt, IndexerUrl, LogFile, MetricsUrl, Sources, TreeDumps};
 use crate::source::gate::Gate;
+use crate::source::traces::TraceFiles;
 use crate::source::{discovery, indexer, logs, nats, otlp, prometheus, traces, trees, zmq};
 
 /// Whether no source is given.
@@ -111,11 +112,18 @@ pub(super) fn feeds(from: Sources, found: Option<InKubernetes>) -> Result<Feeds,
         let source = otlp::OtlpSource::new(address);
         Feed::new(source.name().to_owned(), SourceKind::Otlp, |to, stopped| source.run(to, stopped))
     }));
-    let sources =
-        traces::TraceSource::all(traces.request_trace).map_err(|error| Failure::Usage(anyhow!(error)))?;
-    feeds.extend(sources.into_iter().map(|source| {
-        Feed::new(source.name().to_owned(), SourceKind::RequestTraces, |to, stopped| source.run(to, stopped))
-    }));
+    for (files, kind, paths) in [
+        (TraceFiles::RequestTraces, SourceKind::RequestTraces, traces.request_trace),
+        (TraceFiles::ClientResults, SourceKind::ClientResults, traces.client_results),
+    ] {
+        let sources = traces::TraceSource::all(files, paths);
+        let sources = sources.map_err(|error| Failure::Usage(anyhow!(error)))?;
+        feeds.extend(
+            sources.into_iter().map(|source| {
+                Feed::new(source.name().to_owned(), kind, |to, stopped| source.run(to, stopped))
+            }),
+        );
+    }
     // Without events the blocks from a query would go stale.
     let by_dynamo = |feed: &Feed| feed.kind().is_event_plane() && feed.kind() != SourceKind::Engines;
     let has_events = feeds.iter().any(by_dynamo);

@@ -117,7 +117,10 @@ async fn findings_and_latency_have_the_promised_shape() {
     let labels = [("code", finding["code"].as_str().unwrap())];
     assert_eq!(metrics::value(&samples, "radixscope_findings", &labels), Some(1.0));
     let latency = server.json("/api/v1/latency?window_s=30").await;
-    has(&latency, "seq at_ms window_s ttft itl duration input_tokens output_tokens router_overhead");
+    has(
+        &latency,
+        "seq at_ms window_s ttft itl duration input_tokens output_tokens router_overhead client_results",
+    );
     has(&latency["ttft"], "unit figure histogram requests");
     check_numbers(&latency, "$");
 }

@@ -38,6 +38,7 @@ mod browser_whatif;
 mod captures;
 mod check;
 mod cli;
+mod client_results;
 mod connections;
 mod counterfactual;
 mod demo;

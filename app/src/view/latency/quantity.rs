@@ -40,6 +40,10 @@ pub(super) fn QuantityCard(
     });
     // The figure that rules judge: one function for all.
     let figure = Memo::new(move |_| times.with(|all| all.iter().find(|times| times.samples > 0).cloned()));
+    let client = Memo::new(move |_| {
+        let now = second.get();
+        store.peek(|cluster| latency_panel::client_line(cluster, quantity, now))
+    });
     let is_current = move || store.as_of(Feed::Metrics).is_none();
     let known = Memo::new(move |_| times.with(|all| !all.is_empty()));
     let reading = move |at: usize, name: &'static str, of: &'static str| {
@@ -65,6 +69,7 @@ pub(super) fn QuantityCard(
                 <p class="caption" data-testid=format!("{id}-burn")>{move || burn.with(|burn| burn_text(burn.as_ref(), quantity, goal.ms.get(), store))}</p>
                 <TrendChart store dark goal labels span/>
             </Show>
+            {move || client.get().map(|line| view! { <p class="caption" data-testid=format!("{id}-client")>{line}</p> })}
         </section>
     }
 }

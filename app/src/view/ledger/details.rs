@@ -2,9 +2,10 @@
 
 use leptos::prelude::*;
 use radixscope_export::panel::not_reused;
+use radixscope_insight::latency;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::duration;
-use radixscope_model::record::{Completeness, Outcome};
+use radixscope_model::record::{ClientMeasured, Completeness, Outcome};
 use radixscope_state::cluster::{ByFilter, DecisionEntry, TtftPart, candidates_hint};
 
 use radixscope_icicle::palette::label;
@@ -284,6 +285,7 @@ fn timeline(decided: &DecisionEntry) -> impl IntoView + use<> {
         (None, Some(outcome)) => outcome.to_owned(),
         (None, None) => "in flight, or not reported".to_owned(),
     };
+    let client = decided.client.map(|measured| client_text(decided, &measured));
     let tokens = progress.output_tokens.map(|n| format::plural(n, "output token", "output tokens"));
     let itl = progress.itl_us.map(|us| format!("{:.1} ms between tokens on average", us as f64 / 1_000.0));
     let cached = progress
@@ -295,9 +297,23 @@ fn timeline(decided: &DecisionEntry) -> impl IntoView + use<> {
             <li><b>"Decided"</b> {format!(" {}, {}", time(decided_ms), clock_of(decided))}</li>
             <li class:not_reported=progress.first_token_ms.is_none() && progress.ttft_us.is_none()><b>"TTFT"</b> " " {first}</li>
             <li class:not_reported=progress.ended_ms.is_none()><b>"End"</b> " " {end}</li>
+            {client.map(|client| view! { <li data-testid="client-result"><b>"Client"</b> " " {client}</li> })}
         </ol>
         {(!more.is_empty()).then(|| view! { <p class="caption">{more.join(", ")}</p> })}
     }
+}
+
+/// What the client measured, and how its time to first token differs from the frontend's.
+fn client_text(decided: &DecisionEntry, measured: &ClientMeasured) -> String {
+    let ttft = latency::ttft_difference(decided).map(|text| format!("TTFT {text}"));
+    let ms = |us: u64| us as f64 / 1_000.0;
+    let itl = measured.itl_us.map(|us| format!("{:.1} ms between tokens on average", ms(us)));
+    let whole = measured.duration_us.map(|us| format!("{} in all", milliseconds(ms(us))));
+    let end = (measured.outcome != Outcome::Success).then(|| match measured.status {
+        Some(status) => format!("{}, status {status}", measured.outcome.as_str()),
+        None => measured.outcome.as_str().to_owned(),
+    });
+    [end, ttft, itl, whole].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// What the time to first token is made of, with where each part is known from.

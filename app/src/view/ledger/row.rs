@@ -1,7 +1,8 @@
 //! A line of the ledger as text.
 
+use radixscope_insight::latency;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, Slot, WorkerIx};
-use radixscope_model::record::{Completeness, DecidedBy, DecisionSource};
+use radixscope_model::record::{ClientMeasured, Completeness, DecidedBy, DecisionSource, Outcome};
 use radixscope_router::explain::Short;
 use radixscope_state::cluster::{CacheOutcome, DecisionEntry};
 
@@ -46,6 +47,9 @@ pub(super) struct DecisionLine {
     pub is_partial: bool,
     pub ttft: String,
     pub ttft_title: &'static str,
+    /// Time to first token as the client measured it; empty where no result is joined.
+    pub client: String,
+    pub client_title: String,
 }
 
 impl DecisionLine {
@@ -117,7 +121,18 @@ impl DecisionLine {
             is_partial: decided.partial,
             ttft,
             ttft_title,
+            client: decided.client.map_or(String::new(), client),
+            client_title: latency::ttft_difference(decided).unwrap_or_default(),
         }
+    }
+}
+
+/// What the client saw: the time to its first token, or how else the request ended for it.
+fn client(measured: ClientMeasured) -> String {
+    match (measured.ttft_us, measured.outcome) {
+        (Some(us), Outcome::Success) => milliseconds(us as f64 / 1_000.0),
+        (_, Outcome::Success) => UNKNOWN.to_owned(),
+        (_, other) => measured.status.map_or(other.as_str().to_owned(), |status| status.to_string()),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::view::virtual_table::{Scroll, VirtualTable};
 pub(super) const GRID_ID: &str = "ledger-grid";
 
 /// The head, a row for each of [`Column::ALL`]: class that says where the column stands, name, explanation.
-const COLUMNS: [(&str, &str, &str); 11] = [
+const COLUMNS: [(&str, &str, &str); 12] = [
     (
         "l-time",
         "Time",
@@ -53,6 +53,11 @@ const COLUMNS: [(&str, &str, &str); 11] = [
         "Whose costs are known: all candidates' from the router, all candidates' reconstructed here for the decision's own time, the same on a tree that lacked blocks, or the chosen worker's only",
     ),
     ("l-ttft n", "TTFT", "Time to first token: from the decision to the first output token"),
+    (
+        "l-client n",
+        "Client TTFT",
+        "Time to first token as the client measured it (--client-results): the network and what waits before the frontend are in it",
+    ),
 ];
 
 /// Where the reader is.
@@ -131,8 +136,13 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
     let head = Column::ALL.into_iter().zip(COLUMNS).map(|(column, named)| heading(ledger, column, named));
     let active = Memo::new(move |_| ledger.cursor.get().map(row_id));
     let above = Memo::new(move |_| place.scroll.first());
+    // Without results of clients the column would be empty for good.
+    let has_clients = Memo::new(move |_| {
+        ledger.view.track();
+        ledger.look(|cluster, _| cluster.clients().joined() > 0)
+    });
     view! {
-        <div class="ledger-table" class:with-pools=move || ledger.store.labels.with(|labels| labels.len() > 1)
+        <div class="ledger-table" class:with-clients=move || has_clients.get() class:with-pools=move || ledger.store.labels.with(|labels| labels.len() > 1)
             on:pointerenter=move |_| ledger.visit(|(pointer, _)| *pointer = true)
             on:pointerleave=move |_| ledger.visit(|(pointer, _)| *pointer = false)
             on:focusin=move |event| if is_by_keyboard(&event) { ledger.visit(|(_, keyboard)| *keyboard = true) }
@@ -254,6 +264,7 @@ fn Line(ledger: Ledger, row: RwSignal<Option<DecisionLine>>) -> impl IntoView {
             </span>
             <span class="l-known" role="gridcell" title=of(|row| &row.known_title)>{of(|row| row.known)}</span>
             <span class="l-ttft n" role="gridcell" title=of(|row| row.ttft_title)>{of(|row| &row.ttft)}</span>
+            <span class="l-client n" role="gridcell" title=of(|row| &row.client_title)>{of(|row| &row.client)}</span>
         </div>
     }
 }

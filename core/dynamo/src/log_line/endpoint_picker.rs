@@ -201,7 +201,7 @@ pub(super) fn decode(line: &str) -> Result<Option<LogRecord<'_>>, DecodeError> {
     let request_id = reader.fields.request_id.map(|Text(id)| id).filter(|id| !id.is_empty());
     let event = LogEvent::Picker(PickerLine { request_id, step });
     let trace_id = reader.fields.trace_id.and_then(|Text(id)| super::bounded_trace_id(id));
-    Ok(Some(LogRecord { at_us, level, trace_id, event }))
+    Ok(Some(LogRecord { at_us, level, trace_id, client_id: None, event }))
 }
 
 /// Seconds of Unix time with a fraction, or RFC 3339 in quotes.

@@ -48,7 +48,7 @@ keys! {
     TtftMs = "ttft_ms", AvgItlMs = "avg_itl_ms", ElapsedMs = "elapsed_ms",
     PrefillWorkerId = "prefill_worker_id", DecodeWorkerId = "decode_worker_id",
     CandidateCount = "candidate_count", Occupancy = "occupancy", UseKvEvents = "use_kv_events", TtlSecs = "ttl_secs",
-    SessionId = "session_id", TraceId = "trace_id", WaitMs = "wait_ms", KvTuning = "kv_tuning",
+    SessionId = "session_id", TraceId = "trace_id", WaitMs = "wait_ms", KvTuning = "kv_tuning", XRequestId = "x_request_id",
 }
 
 /// The fields of one line.
@@ -241,6 +241,13 @@ fn text_of(value: &RawValue, key: FieldKey) -> Result<Option<Cow<'_, str>>, serd
         _ => false,
     };
     Ok(is_wanted.then_some(Cow::Borrowed(raw)))
+}
+
+/// The client's own id in a line of text: a field of the HTTP span around it, which every event in it repeats.
+pub(super) fn client_id(text: &str) -> Option<Cow<'_, str>> {
+    let at = text.find(" x_request_id=")?;
+    let (value, _) = text_value(&text[at + " x_request_id=".len()..]);
+    Some(Cow::Borrowed(value))
 }
 
 /// Known fields of a text with their values, and the text behind each.

@@ -45,7 +45,7 @@ use super::error::{DecodeError, Reason};
 use super::wire::Fault;
 use fields::{FieldKey, Fields};
 use radixscope_model::id::Millis;
-use radixscope_model::record::{MAX_TRACE_ID_BYTES, Topic};
+use radixscope_model::record::{MAX_CLIENT_ID_BYTES, MAX_TRACE_ID_BYTES, Topic};
 use read::{LogMessage, event};
 
 /// A line about routing.
@@ -58,6 +58,8 @@ pub struct LogRecord<'a> {
     pub level: Level,
     /// The id of the trace that it was written in; only JSON has it.
     pub trace_id: Option<Cow<'a, str>>,
+    /// The id that the client gave the line's request (`x-request-id`), which the HTTP span around it has.
+    pub client_id: Option<Cow<'a, str>>,
     /// Its contents.
     pub event: LogEvent<'a>,
 }
@@ -176,7 +178,10 @@ fn text_or_json(line: &str) -> Result<Option<LogRecord<'_>>, DecodeError> {
 fn in_text(line: &str) -> Result<Option<LogRecord<'_>>, Fault> {
     let Some(text::TextLine { at_us, level, scope, message }) = text::head(line) else { return Ok(None) };
     let event = event(LogMessage { scope, text: message, fields: None })?;
-    Ok(event.map(|event| LogRecord { at_us, level, trace_id: None, event }))
+    Ok(event.map(|event| {
+        let client_id = fields::client_id(message).and_then(bounded_client_id);
+        LogRecord { at_us, level, trace_id: None, client_id, event }
+    }))
 }
 
 fn in_json(mut fields: Fields<'_>) -> Result<Option<LogRecord<'_>>, Fault> {
@@ -185,6 +190,7 @@ fn in_json(mut fields: Fields<'_>) -> Result<Option<LogRecord<'_>>, Fault> {
     let level = fields.get(FieldKey::Level).and_then(Level::of);
     let scope = fields.take(FieldKey::Target).unwrap_or_default();
     let trace_id = fields.take(FieldKey::TraceId).and_then(bounded_trace_id);
+    let client_id = fields.take(FieldKey::XRequestId).and_then(bounded_client_id);
     let event = match (&message, &scope) {
         (Cow::Borrowed(text), Cow::Borrowed(scope)) => {
             event(LogMessage { scope, text, fields: Some(fields) })?
@@ -194,12 +200,17 @@ fn in_json(mut fields: Fields<'_>) -> Result<Option<LogRecord<'_>>, Fault> {
     };
     let Some(event) = event else { return Ok(None) };
     let level = level.ok_or(Fault::missing("level", 0))?;
-    Ok(Some(LogRecord { at_us, level, trace_id, event }))
+    Ok(Some(LogRecord { at_us, level, trace_id, client_id, event }))
 }
 
 /// An id of a trace, if it is one.
 fn bounded_trace_id(id: Cow<'_, str>) -> Option<Cow<'_, str>> {
     (!id.is_empty() && id.len() <= MAX_TRACE_ID_BYTES).then_some(id)
+}
+
+/// An id that a client gave, if it is one.
+fn bounded_client_id(id: Cow<'_, str>) -> Option<Cow<'_, str>> {
+    (!id.is_empty() && id.len() <= MAX_CLIENT_ID_BYTES).then_some(id)
 }
 
 impl LogRecord<'_> {
@@ -214,6 +225,7 @@ impl LogRecord<'_> {
             at_us: self.at_us,
             level: self.level,
             trace_id: self.trace_id.map(|id| Cow::Owned(id.into_owned())),
+            client_id: self.client_id.map(|id| Cow::Owned(id.into_owned())),
             event: self.event.into_owned(),
         }
     }

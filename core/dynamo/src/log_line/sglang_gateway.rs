@@ -159,5 +159,11 @@ fn record(
     let matched_share = choice.matched_share.filter(|share| (0.0..=1.0).contains(share));
     let request_id = choice.request_id.filter(|id| !id.is_empty());
     let choice = GatewayChoice { request_id, matched_share, ..choice };
-    Ok(Some(LogRecord { at_us, level, trace_id: None, event: LogEvent::GatewayChoice(choice) }))
+    Ok(Some(LogRecord {
+        at_us,
+        level,
+        trace_id: None,
+        client_id: None,
+        event: LogEvent::GatewayChoice(choice),
+    }))
 }

@@ -43,6 +43,7 @@ impl RouteSpan {
             at_us: self.ended_us,
             level: Level::Info,
             trace_id: self.trace_id.as_deref().map(Cow::Borrowed),
+            client_id: None,
             event: LogEvent::RouteDone(self.done.clone()),
         }
     }

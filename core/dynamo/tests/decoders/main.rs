@@ -4,6 +4,7 @@
 
 mod allocation;
 mod captures;
+mod client_results;
 mod engines;
 mod hostile;
 mod log_hostile;

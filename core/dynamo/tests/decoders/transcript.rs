@@ -79,6 +79,7 @@ pub fn payload(
         | Topic::Health
         | Topic::RouterPolicy
         | Topic::Indexer
+        | Topic::ClientResult
         | Topic::Other => {
             unreachable!("not on NATS")
         }

@@ -3,6 +3,7 @@
 use radixscope_insight::latency::{self, ENABLE_FRONTEND, Quantity};
 use radixscope_insight::time_range::TimeSpan;
 use radixscope_model::id::Millis;
+use radixscope_model::number_format::{UNKNOWN, count, percent, plural};
 use radixscope_model::range::Range;
 use radixscope_state::cluster::Cluster;
 
@@ -71,6 +72,32 @@ fn not_reported(id: &'static str, head: &'static str) -> EmptyText {
             "Or read a frontend's log, which reports each request: `--logs FILE` (Dynamo ≥ 1.5)".into(),
         ],
     }
+}
+
+/// What clients measured of the requests that ended within the last minute, and how many of their results are joined with decisions.
+/// `None`: no result of a client has the quantity.
+pub fn client_line(cluster: &Cluster, quantity: Quantity, now: Millis) -> Option<String> {
+    let times = latency::client(cluster, quantity, now, latency::WINDOW_MS)?;
+    let (joined, unknown) = (cluster.clients().joined(), cluster.clients().unknown());
+    let figures = match times.quantiles {
+        Some([p50, p95, p99]) => {
+            let text = |range| quantity.range_text(range);
+            format!(
+                "Client: p95 {}, p50 {}, p99 {} of {}",
+                text(&p95),
+                text(&p50),
+                text(&p99),
+                plural(times.samples, "request", "requests")
+            )
+        }
+        None => format!("Client: {NO_SAMPLE}"),
+    };
+    let share = cluster.clients().joined_share().map_or(UNKNOWN.to_owned(), percent);
+    Some(format!(
+        "{figures}, as clients measured it. {} of {} results joined with decisions ({share}).",
+        count(joined),
+        count(joined + unknown)
+    ))
 }
 
 /// The 95th percentile over time, milliseconds.

@@ -5,8 +5,8 @@ use serde::Serialize;
 use radixscope_model::formula::Formula;
 use radixscope_model::id::{BlockHash, DecisionId, Millis, PoolIx, Seq, Worker, WorkerIx, optional_decimal};
 use radixscope_model::record::{
-    Arithmetic, Candidate, Completeness, DecidedBy, DecisionSource, NotReconstructed, PathEnd, Progress,
-    Role, RoutingMode, ScoredCandidate, Scores,
+    Arithmetic, Candidate, ClientMeasured, Completeness, DecidedBy, DecisionSource, NotReconstructed,
+    PathEnd, Progress, Role, RoutingMode, ScoredCandidate, Scores,
 };
 use radixscope_state::cluster::{Cluster, DecisionEntry, DecisionTotals, Hint, PoolState};
 
@@ -168,6 +168,8 @@ struct DecisionRow {
     /// How much of the prompt was cached where when the router decided, and why the rest had to be computed; `null`: no source reports
     /// the blocks of the prompt, or what workers held then is not known.
     reuse: Option<ReuseRow>,
+    /// What its client measured, by the client's clock; `null`: no result of a client is joined with it.
+    client: Option<ClientMeasured>,
 }
 
 /// Scores of another router than Dynamo's.
@@ -345,6 +347,7 @@ impl DecisionRow {
             cost_gap_blocks: decided.cost_gap_blocks().ok(),
             lost_affinity_blocks: decided.lost_affinity().map(|lost| lost.more_blocks),
             reuse: ReuseRow::of(cluster, decided),
+            client: decided.client,
         })
     }
 }

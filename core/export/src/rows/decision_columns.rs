@@ -50,7 +50,7 @@ pub enum ReadColumn {
 use ReadColumn::{Flag, Real, Text, Whole};
 
 /// All columns in their order.
-pub const DECISION_COLUMNS: [(&str, ReadColumn); 49] = [
+pub const DECISION_COLUMNS: [(&str, ReadColumn); 53] = [
     ("decision_id", Whole(|of| Some(of.entry.decision.id.0))),
     ("seq", Whole(|of| Some(of.entry.seq.0))),
     ("at_ms", Whole(|of| Some(of.entry.at_ms.0))),
@@ -100,6 +100,10 @@ pub const DECISION_COLUMNS: [(&str, ReadColumn); 49] = [
     ("score", Real(|of| of.entry.decision.scores.as_ref()?.of(of.entry.decision.worker)?.score)),
     ("next_best_score", Real(|of| next_best_score(of.entry))),
     ("scores", Text(|of| scores(of).map(Cow::Owned))),
+    ("client_ttft_ms", Real(|of| ms(of.entry.client?.ttft_us))),
+    ("client_itl_ms", Real(|of| ms(of.entry.client?.itl_us))),
+    ("client_duration_ms", Real(|of| ms(of.entry.client?.duration_us))),
+    ("client_outcome", Text(|of| of.entry.client.map(|client| client.outcome.as_str().into()))),
 ];
 
 /// What most tokens of the prompt were computed for.

@@ -145,7 +145,7 @@ impl Checks {
     pub fn tick(&mut self, cluster: &Cluster, now: Millis) -> Vec<Record<'static>> {
         let catching_up = |s: &radixscope_state::cluster::SourceState| {
             s.state == LinkState::CatchingUp
-                && !matches!(s.kind, SourceKind::Logs | SourceKind::RequestTraces)
+                && !matches!(s.kind, SourceKind::Logs | SourceKind::RequestTraces | SourceKind::ClientResults)
         };
         if cluster.sources().iter().any(catching_up) {
             self.caught_up = false;

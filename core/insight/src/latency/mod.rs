@@ -18,12 +18,14 @@
 //! three seconds; spikes on other workers that begin within 90 s after one has peaked are one episode. Rules and
 //! panel call the same functions.
 
+mod clients;
 mod counts;
 mod quantity;
 mod request_values;
 mod times;
 mod trend;
 
+pub use clients::{ClientTimes, client, ttft_difference, ttft_on_both_sides};
 pub(crate) use counts::covered_s;
 pub use counts::{Counts, Errors, EventCount, RequestGauge, Throughput, counts, request_gauges};
 pub use quantity::Quantity;

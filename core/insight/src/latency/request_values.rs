@@ -165,6 +165,13 @@ fn bounds(values: &[f64], missing: u64, q: f64) -> Option<Range> {
     Some(Range::between(low, values.get(rank - 1).copied()))
 }
 
+/// Median, 95th and 99th percentile of all values there are; `None` of none.
+pub(super) fn exact(mut values: Vec<f64>) -> Option<[Range; 3]> {
+    values.sort_by(f64::total_cmp);
+    let at = |q: f64| bounds(&values, 0, q);
+    Some([at(0.5)?, at(0.95)?, at(0.99)?])
+}
+
 /// The share `q` of some values by nearest rank; `None` of none.
 pub(super) fn nearest_rank(values: impl Iterator<Item = f64>, q: f64) -> Option<Range> {
     let mut values: Vec<f64> = values.collect();

@@ -42,6 +42,7 @@ use std::sync::Arc;
 
 use radixscope_dynamo::DecodeError;
 use radixscope_dynamo::active_sequence::{self, ActiveSequence};
+use radixscope_dynamo::client_result;
 use radixscope_dynamo::envelope::{self, Envelope, Format};
 use radixscope_dynamo::error::{Faults, Reason};
 use radixscope_dynamo::hit_rate::HitRate;
@@ -362,6 +363,12 @@ impl Ingest {
             Payload::RouterPolicy { frontend, response } => {
                 Ok(self.router_policy(&context(), frontend, response, out)?)
             }
+            Payload::ClientResult { line } => {
+                within_bounds(line)?;
+                let result = client_result::decode(line)?;
+                out.observe(context().observed(self, RequestSignal::ClientResult { result: &result }));
+                Ok(())
+            }
             Payload::Indexer { name, index, .. } => {
                 self.indexer(&context(), name, index, out);
                 Ok(())
@@ -424,6 +431,7 @@ impl Ingest {
             | Topic::Health
             | Topic::RouterPolicy
             | Topic::Indexer
+            | Topic::ClientResult
             | Topic::Other => Ok(()),
         }
     }

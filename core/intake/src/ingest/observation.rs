@@ -2,6 +2,7 @@
 //! same request and on the state.
 
 use radixscope_dynamo::active_sequence::ActiveSequence;
+use radixscope_dynamo::client_result::ClientRecord;
 use radixscope_dynamo::log_line::{GatewayChoice, LogRecord, PickerLine};
 use radixscope_dynamo::otlp::RouteSpan;
 use radixscope_dynamo::session_affinity::SessionAffinity;
@@ -100,6 +101,11 @@ pub(crate) enum RequestSignal<'a> {
         selection: &'a TracedSelection<'a>,
         /// The candidates that have places here.
         candidates: &'a [(WorkerIx, f64)],
+    },
+    /// What a client measured of a request.
+    ClientResult {
+        /// Its contents.
+        result: &'a ClientRecord<'a>,
     },
     /// A request's trace, at its end.
     Trace {

@@ -48,6 +48,7 @@
 
 mod book;
 mod changes;
+mod clients;
 mod costs;
 mod departures;
 mod gone;
@@ -70,12 +71,13 @@ use std::sync::Arc;
 
 use crate::ingest::{FRESH_MS, Published, RequestObservation, RequestSignal};
 use radixscope_dynamo::active_sequence::{ActiveSequence, AddRequest, RouterId, SequenceChange};
+use radixscope_dynamo::client_result::ClientRecord;
 use radixscope_dynamo::trace::{RequestTrace, TracedSelection};
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{
-    Decision, DecisionSource, DepartureCause, Entry, NotReconstructed, Progress, Record, ReportedSettings,
-    Role, RoleEvidence, Scores, SettingsSource,
+    ClientResult, Decision, DecisionSource, DepartureCause, Entry, MAX_CLIENT_ID_BYTES, NotReconstructed,
+    Progress, Record, ReportedSettings, Role, RoleEvidence, Scores, SettingsSource,
 };
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::{Cluster, DecisionEntry, Follow};
@@ -87,6 +89,7 @@ use book::{
     RequestPart, Sequence, Session, SessionContext, Steps, Trace, TracedCosts,
 };
 use changes::TreeChanges;
+use clients::Clients;
 use costs::{Attempt, Costs};
 use departures::Departures;
 pub(crate) use departures::{is_known, returns, said_ms};
@@ -121,6 +124,7 @@ pub struct Routing {
     reconstructor: Reconstructor,
     starts: Starts,
     changes: TreeChanges,
+    clients: Clients,
     /// Workers that a router reported to count load for.
     counted: PerWorker<bool>,
     /// Whether workers publish under their own ids, as they do up to Dynamo 1.2.
@@ -436,6 +440,13 @@ impl Routing {
                 records.push(Record::Progress { decision: id, progress: Box::new(progress) });
             }
             let reuse = part.slots.reconstruction.as_ref().and_then(|computed| computed.reuse);
+            if let Some(measured) = self.book.client_of(id)
+                && responding(self.book.siblings(id), cluster) == Some(id)
+                && known.and_then(|known| known.client) != Some(measured)
+            {
+                let result = ClientResult { decision: Some(id), measured };
+                records.push(Record::ClientResult(Box::new(result)));
+            }
             if let Some(reuse) = reuse.filter(|_| reuse != known.and_then(|known| known.reuse)) {
                 records.push(Record::Reuse(Box::new(reuse)));
             }
@@ -488,7 +499,17 @@ impl Routing {
                 }
                 Vec::new()
             }
-            RequestSignal::Log { log, record, worker } => self.line(observed, log, record, *worker, cluster),
+            RequestSignal::Log { log, record, worker } => {
+                let records = self.line(observed, log, record, *worker, cluster);
+                if let Some(client_id) = record.client_id.as_deref() {
+                    self.name_client(client_id, record.event.request_ids(), observed.at_ms);
+                }
+                records
+            }
+            RequestSignal::ClientResult { result } => {
+                self.client_result(result, observed.at_ms);
+                Vec::new()
+            }
             RequestSignal::RouteSpan { span, record, worker } => {
                 self.route_span(observed, span, record, *worker, cluster)
             }
@@ -508,8 +529,28 @@ impl Routing {
                 if let Some(worker) = *worker {
                     self.trace(observed.at_ms, trace, (worker, *decode), cluster);
                 }
+                if let Some(client_id) = trace.x_request_id.as_deref() {
+                    self.name_client(client_id, (Some(&trace.request_id), None), observed.at_ms);
+                }
                 Vec::new()
             }
+        }
+    }
+
+    /// Which request it is that a client gave this id.
+    fn name_client(&mut self, client_id: &str, ids: (Option<&str>, Option<&str>), received_ms: Millis) {
+        if client_id.len() > MAX_CLIENT_ID_BYTES {
+            return;
+        }
+        if let Some(measured) = self.clients.name(client_id, ids) {
+            self.book.set_client(ids, measured, received_ms);
+        }
+    }
+
+    fn client_result(&mut self, result: &ClientRecord<'_>, received_ms: Millis) {
+        let known = self.clients.measured(result.x_request_id.as_deref(), result.measured, received_ms);
+        if let Some((router, http)) = known {
+            self.book.set_client((router.as_deref(), http.as_deref()), result.measured, received_ms);
         }
     }
 
@@ -556,6 +597,10 @@ impl Routing {
         let ends = self.book.expire(at_ms, Micros::of(now_ms), linger_ms, |id| self.costs.waits(id));
         let counted = ends.into_iter().filter(|end| !end.is_query);
         records.extend(counted.map(|end| Record::Request(Box::new(end.ended))));
+        let unknown = self.clients.take_unknown(at_ms).into_iter().chain(self.book.take_without_choice());
+        records.extend(
+            unknown.map(|measured| Record::ClientResult(Box::new(ClientResult { decision: None, measured }))),
+        );
         records
     }
 

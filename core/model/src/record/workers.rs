@@ -52,7 +52,8 @@ macro_rules! subject {
             | Record::Reuse(_)
             | Record::Settings(_)
             | Record::PolicyClasses(_)
-            | Record::Indexer(_) => None,
+            | Record::Indexer(_)
+            | Record::ClientResult(_) => None,
         }
     };
 }

@@ -152,6 +152,7 @@ impl Context {
             engines: Vec::new(),
             endpoints: Vec::new(),
             indexers: Vec::new(),
+            clients: (0, 0, Vec::new()),
         })
     }
 
@@ -361,6 +362,8 @@ struct HeadV13 {
     engines: Vec<()>,
     endpoints: Vec<()>,
     indexers: Vec<()>,
+    /// Joined, of no request that is known, and the latest of these.
+    clients: (u64, u64, Vec<()>),
 }
 
 #[derive(Serialize, Deserialize)]

@@ -38,8 +38,9 @@ fn head(bytes: &[u8]) -> postcard::Result<Vec<u8>> {
     let latest: VecDeque<EntryV14> = latest.into_iter().map(Entry::next).collect();
     let mut head = postcard::to_extend(&latest, bytes[..before].to_vec())?;
     head.extend_from_slice(after);
-    // No settings of routers, no classes of policy, no engines of their own, no endpoints and no indexers: empty lists.
-    head.extend([0, 0, 0, 0, 0]);
+    // No settings of routers, no classes of policy, no engines of their own, no endpoints and no indexers: empty lists. No results
+    // of clients: two counts and an empty list.
+    head.extend([0, 0, 0, 0, 0, 0, 0, 0]);
     Ok(head)
 }
 
@@ -90,7 +91,18 @@ impl Entry {
     fn next(self) -> EntryV14 {
         let Self { seq, at_ms, decision, progress, pool, ignores_cache, partial, forgotten } = self;
         let decision = decision.next();
-        EntryV14 { seq, at_ms, decision, progress, pool, ignores_cache, reuse: None, partial, forgotten }
+        EntryV14 {
+            seq,
+            at_ms,
+            decision,
+            progress,
+            pool,
+            ignores_cache,
+            reuse: None,
+            client: None,
+            partial,
+            forgotten,
+        }
     }
 }
 
@@ -104,6 +116,7 @@ pub(super) struct EntryV14 {
     pub(super) pool: PoolIx,
     pub(super) ignores_cache: bool,
     pub(super) reuse: Option<record::Reuse>,
+    pub(super) client: Option<record::ClientMeasured>,
     pub(super) partial: bool,
     pub(super) forgotten: bool,
 }

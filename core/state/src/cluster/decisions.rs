@@ -9,7 +9,8 @@ use crate::per_worker::PerWorker;
 use crate::redact::{self, Pseudonyms};
 use radixscope_model::id::{DecisionId, Millis, PoolIx, Seq, WorkerIx};
 use radixscope_model::record::{
-    Candidate, Completeness, Decision, DecisionSource, Progress, Reuse, RoutingMode, ScoredCandidate,
+    Candidate, ClientMeasured, Completeness, Decision, DecisionSource, Progress, Reuse, RoutingMode,
+    ScoredCandidate,
 };
 
 /// Decisions kept one by one; older ones live on in the totals.
@@ -34,6 +35,8 @@ pub struct DecisionEntry {
     pub ignores_cache: bool,
     /// How much of the prompt was cached where; `None`: not computed, or not yet.
     pub reuse: Option<Reuse>,
+    /// What its client measured. Of two choices for a request that of the response has it.
+    pub client: Option<ClientMeasured>,
     /// What was computed here of the candidates rests on a tree that lacked blocks: workers may have held more than it shows.
     pub partial: bool,
     /// Candidates were known, but are no longer kept.
@@ -303,6 +306,7 @@ impl Decisions {
                 pool: pool.0,
                 ignores_cache,
                 reuse: None,
+                client: None,
                 partial: is_partial && is_computed(new) && !ignores_cache,
                 forgotten: false,
                 hash: 0,
@@ -323,6 +327,21 @@ impl Decisions {
         if let Some(at) = self.position(reuse.decision) {
             self.change(at, |decided| decided.reuse = Some(*reuse));
         }
+    }
+
+    /// Joins what a client measured with a decision that is retained, and takes it from the other choice for the request. Gives
+    /// whether it is the first of its request; `None`: the decision is not retained.
+    pub(super) fn client(&mut self, id: DecisionId, measured: &ClientMeasured) -> Option<bool> {
+        let at = self.position(id)?;
+        let entry = self.latest.get(at)?;
+        let (had, other) = (entry.client.is_some(), entry.decision.other_part);
+        self.change_quietly(at, |decided| decided.client = Some(*measured));
+        let other = other.and_then(|other| self.position(other));
+        let other = other.filter(|&at| self.latest.get(at).is_some_and(|entry| entry.client.is_some()));
+        if let Some(at) = other {
+            self.change_quietly(at, |decided| decided.client = None);
+        }
+        Some(!had && other.is_none())
     }
 
     fn position(&self, id: DecisionId) -> Option<usize> {

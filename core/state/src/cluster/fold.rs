@@ -12,8 +12,8 @@ use super::{
 use crate::tree::{HIT_WINDOW, NodeId, StoreOutcome, Tree};
 use radixscope_model::id::{BlockHash, Millis, PoolIx, Seq, WorkerIx};
 use radixscope_model::record::{
-    Block, Completeness, Decision, DepartureCause, Entry, LogSignal, PolicyClasses, Record, Scrape,
-    SequenceStep, WorkerIdentity,
+    Block, ClientResult, Completeness, Decision, DepartureCause, Entry, LogSignal, PolicyClasses, Record,
+    Scrape, SequenceStep, WorkerIdentity,
 };
 
 /// Resolution of "last touched" in the tree: four bytes then last for thirteen years.
@@ -132,10 +132,21 @@ impl Cluster {
             Record::PolicyClasses(reported) => self.fold_policy_classes(reported),
             Record::EngineFeed(feed) => self.fold_engine(feed),
             Record::Indexer(report) => self.fold_indexer(at, report),
+            Record::ClientResult(result) => self.fold_client(result),
             Record::Worker(identity) => self.fold_introduced(at, identity),
             Record::Left { worker, why } => self.fold_left(at, *worker, *why),
             Record::Rejoined { worker } => self.head.workers.rejoin(*worker, at),
             about_worker => self.fold_worker(at, about_worker),
+        }
+    }
+
+    /// What is of a decision that is no longer retained is counted as joined when it was recorded so.
+    fn fold_client(&mut self, result: &ClientResult) {
+        let Head { decisions, clients, .. } = &mut self.head;
+        match result.decision {
+            None => clients.push_unknown(&result.measured),
+            Some(id) if decisions.client(id, &result.measured) != Some(false) => clients.join(),
+            Some(_) => {}
         }
     }
 

@@ -4,6 +4,7 @@
 //! and [`Cluster::digest`] proves it. State that can be derived is not stored. No clock: time comes with the record.
 
 mod cache_outcome;
+mod clients;
 mod completeness;
 mod decisions;
 mod departed;
@@ -61,6 +62,7 @@ use departed::DepartedWorkers;
 use findings::Findings;
 
 pub use cache_outcome::{CacheOutcome, HIT_SHARE, LostAffinity, NoCostGap};
+pub use clients::ClientResults;
 pub use completeness::Coverage;
 pub use decisions::{DecisionEntry, DecisionTotals, Decisions, MAX_CANDIDATES, MAX_DECISIONS};
 pub use departed::MAX_DEPARTED;
@@ -122,6 +124,7 @@ struct Head {
     /// Names of workers, in the order in which they were first recorded.
     endpoints: Vec<(WorkerIx, String)>,
     indexers: Vec<IndexerState>,
+    clients: ClientResults,
 }
 
 /// The state of a Dynamo cluster as far as it was received.
@@ -187,6 +190,7 @@ impl Cluster {
                 engines: Vec::new(),
                 endpoints: Vec::new(),
                 indexers: Vec::new(),
+                clients: ClientResults::default(),
             },
             trees: Vec::new(),
             tiers: BTreeMap::new(),
@@ -359,6 +363,11 @@ impl Cluster {
         &self.head.requests
     }
 
+    /// What clients measured.
+    pub fn clients(&self) -> &ClientResults {
+        &self.head.clients
+    }
+
     /// Processes whose metrics are scraped, in order of first sight.
     pub fn processes(&self) -> &[ProcessState] {
         &self.head.processes
@@ -455,7 +464,7 @@ impl Cluster {
         let Head { processes, routers, signs, findings, limit_nodes, settings, .. } = &self.head;
         let Head { policy_classes, engines, endpoints, indexers, .. } = &self.head;
         let known = (seq, now_ms, sources, workers, departed.digest(), decisions.sums(), decisions.digest());
-        let known = (known, pools, self.head.requests.digest());
+        let known = (known, pools, self.head.requests.digest(), self.head.clients.digest());
         let processes: Vec<u64> = processes.iter().map(ProcessState::digest).collect();
         let lists = (settings, policy_classes, engines, endpoints, indexers);
         let small = (known, processes, routers, signs, findings, limit_nodes, lists);

@@ -29,11 +29,13 @@ pub enum Column {
     Detail,
     /// Time to first token.
     Ttft,
+    /// Time to first token as the client measured it.
+    ClientTtft,
 }
 
 impl Column {
     /// Every column, from left to right.
-    pub const ALL: [Column; 11] = [
+    pub const ALL: [Column; 12] = [
         Column::Time,
         Column::Request,
         Column::Worker,
@@ -45,6 +47,7 @@ impl Column {
         Column::Outcome,
         Column::Detail,
         Column::Ttft,
+        Column::ClientTtft,
     ];
 
     /// Value in the address.
@@ -61,13 +64,14 @@ impl Column {
             Column::Outcome => "outcome",
             Column::Detail => "detail",
             Column::Ttft => "ttft",
+            Column::ClientTtft => "client-ttft",
         }
     }
 
     /// Whether what is asked for first is the most of it: the newest, the slowest, the costliest; and not the least.
     const fn is_most_first(self) -> bool {
-        use Column::{Cost, CostGap, Prompt, Time, Ttft};
-        matches!(self, Time | Prompt | Cost | CostGap | Ttft)
+        use Column::{ClientTtft, Cost, CostGap, Prompt, Time, Ttft};
+        matches!(self, Time | Prompt | Cost | CostGap | Ttft | ClientTtft)
     }
 
     /// What is compared; `None` where it is not known.
@@ -97,6 +101,7 @@ impl Column {
                 Completeness::ChosenOnly => 3,
             }),
             Column::Ttft => of.time_to_first_token_ms().map(|(ms, _)| ordered(ms)),
+            Column::ClientTtft => of.client?.ttft_us,
         }
     }
 }

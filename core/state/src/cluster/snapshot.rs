@@ -115,6 +115,7 @@ impl SnapshotReader {
                 head.processes.iter_mut().for_each(ProcessState::restored);
                 head.decisions.restored();
                 head.requests.restored();
+                head.clients.restored();
                 head.departed.restored();
                 let is_whole = head.workers.restored();
                 if !is_whole || head.workers.iter().any(|worker| worker.pool.at() >= head.pools.len()) {

@@ -194,6 +194,10 @@ mod tests {
             "decision_id" => &json["id"],
             "cost_blocks" => &json["cost"],
             "partial_tree" => &json["partial"],
+            "client_ttft_ms" => &json["client"]["ttft_ms"],
+            "client_itl_ms" => &json["client"]["itl_ms"],
+            "client_duration_ms" => &json["client"]["duration_ms"],
+            "client_outcome" => &json["client"]["outcome"],
             column => json.get(column).unwrap_or(&json["progress"][column]),
         }
     }

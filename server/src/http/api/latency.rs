@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::Uri;
 use serde::Serialize;
 
-use radixscope_insight::latency::{self, Quantity, Times, TimingSource};
+use radixscope_insight::latency::{self, ClientTimes, Quantity, Times, TimingSource};
 use radixscope_model::id::{Millis, Seq};
 use radixscope_model::range::Range;
 use radixscope_model::record::HistogramKind;
@@ -37,6 +37,18 @@ pub(super) struct LatencyResponse {
     cached_tokens: Figure,
     hit_rate: Figure,
     router_overhead: Figure,
+    /// Results of clients (`--client-results`), since the server started.
+    client_results: ClientResults,
+}
+
+#[derive(Serialize)]
+struct ClientResults {
+    /// Results joined with a decision.
+    joined: u64,
+    /// Results of requests that are not known here.
+    unknown: u64,
+    /// `joined` over both, 0 … 1; `null`: there is none.
+    joined_share: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -49,6 +61,8 @@ struct Figure {
     histogram: Option<Histogram>,
     /// From single requests in logs and traces; `null`: not reported.
     requests: Option<Window>,
+    /// From what clients measured; `null`: not reported.
+    client: Option<Window>,
 }
 
 /// One distribution, summed over processes.
@@ -138,6 +152,9 @@ fn of(view: &View<'_>, window_s: u64, [ttft_ms, tpot_ms]: [Option<f64>; 2]) -> L
         requests: quantity.and_then(|quantity| {
             Some(window(&latency::requests(cluster, quantity, now, window_ms)?, quantity))
         }),
+        client: quantity.and_then(|quantity| {
+            Some(client_window(&latency::client(cluster, quantity, now, window_ms)?, quantity))
+        }),
     };
     LatencyResponse {
         seq: cluster.seq(),
@@ -151,6 +168,11 @@ fn of(view: &View<'_>, window_s: u64, [ttft_ms, tpot_ms]: [Option<f64>; 2]) -> L
         cached_tokens: figure("tokens", CachedTokens, None),
         hit_rate: figure("share of the prompt's blocks", HitRate, None),
         router_overhead: figure("ms", RouterOverheadMs, Some(Quantity::RouterOverhead)),
+        client_results: ClientResults {
+            joined: cluster.clients().joined(),
+            unknown: cluster.clients().unknown(),
+            joined_share: cluster.clients().joined_share(),
+        },
     }
 }
 
@@ -188,12 +210,23 @@ fn displayed_figure(
 }
 
 fn window(times: &Times, quantity: Quantity) -> Window {
-    let [p50, p95, p99] = match times.quantiles {
+    let percentiles = percentiles(times.quantiles, quantity);
+    Window { count: times.samples, of: times.of, percentiles, source: times.source.to_text() }
+}
+
+/// Clients report each of their requests.
+fn client_window(times: &ClientTimes, quantity: Quantity) -> Window {
+    let percentiles = percentiles(times.quantiles, quantity);
+    let count = times.samples;
+    Window { count, of: count, percentiles, source: ClientTimes::SOURCE.to_owned() }
+}
+
+fn percentiles(quantiles: Option<[Range; 3]>, quantity: Quantity) -> Percentiles<Range> {
+    let [p50, p95, p99] = match quantiles {
         Some(all) => all.map(|range| Some(range.times(scale(quantity)))),
         None => [None; 3],
     };
-    let percentiles = Percentiles { p50, p95, p99 };
-    Window { count: times.samples, of: times.of, percentiles, source: times.source.to_text() }
+    Percentiles { p50, p95, p99 }
 }
 
 /// Core returns milliseconds; the response uses seconds, the unit of Dynamo's histograms.

@@ -1,4 +1,5 @@
-//! The source of request traces in files, as frontends write them by default: one file that grows, or segments, compressed or not. Only
+//! The source of request traces in files, as frontends write them by default: one file that grows, or segments, compressed or not; and
+//! of what a load generator measured of each request, in the same kind of files. Of traces only
 //! records of the ends of requests are delivered, and of those that were there at the start only the recent ones: what ran before
 //! concerns no worker that is there now.
 
@@ -38,8 +39,50 @@ const MAX_SEGMENTS: usize = 256;
 /// Maximum entries of a folder that are looked at.
 const MAX_ENTRIES: usize = 16_384;
 
-/// Files of one frontend to follow.
+/// What the lines of files are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TraceFiles {
+    /// Request traces of a frontend.
+    RequestTraces,
+    /// What a load generator measured of each request.
+    ClientResults,
+}
+
+impl TraceFiles {
+    /// Its option, which its sources are named by.
+    const fn option(self) -> &'static str {
+        match self {
+            Self::RequestTraces => "request-trace",
+            Self::ClientResults => "client-results",
+        }
+    }
+
+    /// What there is none of yet.
+    const fn contents(self) -> &'static str {
+        match self {
+            Self::RequestTraces => "request traces",
+            Self::ClientResults => "results of clients",
+        }
+    }
+
+    const fn topic(self) -> Topic {
+        match self {
+            Self::RequestTraces => Topic::RequestTrace,
+            Self::ClientResults => Topic::ClientResult,
+        }
+    }
+
+    /// Whether a file of a folder is one of them: beside aiperf's results lie its inputs and others.
+    fn is_named(self, name: &str) -> bool {
+        let is_lines = name.ends_with(".jsonl") || name.ends_with(".jsonl.gz");
+        is_lines
+            && (self == Self::RequestTraces || (name.contains("profile_export") && !name.contains("_raw")))
+    }
+}
+
+/// Files of one frontend, or of one load generator, to follow.
 pub struct TraceSource {
+    files: TraceFiles,
     path: PathBuf,
     name: String,
 }
@@ -49,15 +92,15 @@ impl TraceSource {
     ///
     /// # Errors
     /// A path that is given twice.
-    pub fn all(paths: Vec<PathBuf>) -> Result<Vec<Self>, String> {
+    pub fn all(files: TraceFiles, paths: Vec<PathBuf>) -> Result<Vec<Self>, String> {
         for (at, path) in paths.iter().enumerate() {
             if paths[..at].contains(path) {
-                return Err(format!("--request-trace: {} is given twice", path.display()));
+                return Err(format!("--{}: {} is given twice", files.option(), path.display()));
             }
         }
         Ok(paths
             .into_iter()
-            .map(|path| Self { name: format!("request-trace/{}", path.display()), path })
+            .map(|path| Self { files, name: format!("{}/{}", files.option(), path.display()), path })
             .collect())
     }
 
@@ -82,6 +125,7 @@ impl TraceSource {
 
 /// What is read of one path.
 struct Traces<'t> {
+    files: TraceFiles,
     path: &'t Path,
     source: &'t str,
     subject: Arc<Subject>,
@@ -98,6 +142,7 @@ struct Traces<'t> {
 impl<'t> Traces<'t> {
     fn new(source: &'t TraceSource, subject: Subject, since: Millis, to: &'t SourceHandle) -> Self {
         Self {
+            files: source.files,
             path: &source.path,
             source: &source.name,
             subject: Arc::new(subject),
@@ -116,8 +161,9 @@ impl<'t> Traces<'t> {
                 Ok(()) if self.segments.is_empty() => {
                     let shown = self.path.display();
                     let detail = format!(
-                        "No request traces at {shown} yet: no such file, no file in it and none that begins with its name ends in \
-                         .jsonl or .jsonl.gz."
+                        "No {} at {shown} yet: no such file, no file in it and none that begins with its name ends in \
+                         .jsonl or .jsonl.gz.",
+                        self.files.contents()
                     );
                     self.status.say(LinkState::Connecting, detail).await?;
                 }
@@ -130,8 +176,8 @@ impl<'t> Traces<'t> {
 
     /// Finds the segments that are there.
     async fn find(&mut self) -> io::Result<()> {
-        let path = self.path.to_owned();
-        let found = tokio::task::spawn_blocking(move || segments_of(&path)).await;
+        let (path, files) = (self.path.to_owned(), self.files);
+        let found = tokio::task::spawn_blocking(move || segments_of(&path, files)).await;
         let found = found.unwrap_or_else(|error| Err(io::Error::other(error)))?;
         self.segments.retain(|name, _| found.contains_key(name));
         for (name, path) in found {
@@ -163,6 +209,11 @@ impl<'t> Traces<'t> {
     }
 
     async fn deliver(&mut self, line: Bytes) -> Result<(), HubEnded> {
+        if self.files == TraceFiles::ClientResults {
+            // Also those of a run that is over: logs are read from their beginning too.
+            self.delivered += 1;
+            return self.to.deliver(now(), Payload::ClientResult { line }).await;
+        }
         // Other records than ends of requests and choices concern no router. What cannot be read is rejected where it is decoded.
         match TraceKind::of(&line) {
             TraceKind::At(at) if at < self.since.0 => {
@@ -182,7 +233,7 @@ impl<'t> Traces<'t> {
         let problem = format!("{}: {why}", name.to_string_lossy());
         tracing::warn!(source = self.source, "{problem}");
         let error = Box::new(DecodeError::new(Reason::Malformed, problem));
-        let payload = Payload::Unreadable { topic: Topic::RequestTrace, error, size_bytes: 0 };
+        let payload = Payload::Unreadable { topic: self.files.topic(), error, size_bytes: 0 };
         self.to.deliver(now(), payload).await
     }
 
@@ -213,7 +264,7 @@ impl<'t> Traces<'t> {
 
 /// Files of a path, by name: those in a folder, a file of that name, and those that begin with it, `PATH.000000.jsonl.gz`. The latest
 /// [`MAX_SEGMENTS`].
-fn segments_of(path: &Path) -> io::Result<BTreeMap<OsString, PathBuf>> {
+fn segments_of(path: &Path, files: TraceFiles) -> io::Result<BTreeMap<OsString, PathBuf>> {
     let mut found = BTreeMap::new();
     let (folder, prefix) = if path.is_dir() {
         (path, None)
@@ -234,8 +285,7 @@ fn segments_of(path: &Path) -> io::Result<BTreeMap<OsString, PathBuf>> {
         let entry = entry?;
         let name = entry.file_name();
         let text = name.to_string_lossy();
-        let is_trace = text.ends_with(".jsonl") || text.ends_with(".jsonl.gz");
-        if is_trace && prefix.as_ref().is_none_or(|prefix| text.starts_with(prefix.as_str())) {
+        if files.is_named(&text) && prefix.as_ref().is_none_or(|prefix| text.starts_with(prefix.as_str())) {
             let path = entry.path();
             found.insert(name, path);
         }

@@ -139,14 +139,14 @@ fn a_path_is_a_file_a_folder_or_what_names_begin_with() {
         fs::write(folder.path().join(name), b"").unwrap();
     }
     let found = |path: &str| {
-        let found = segments_of(&folder.path().join(path)).unwrap();
+        let found = segments_of(&folder.path().join(path), TraceFiles::RequestTraces).unwrap();
         found.into_keys().map(|name| name.to_string_lossy().into_owned()).collect::<Vec<_>>()
     };
     assert_eq!(found("trace"), ["trace.000000.jsonl.gz", "trace.000001.jsonl.gz", "trace.jsonl"]);
     assert_eq!(found("trace.000001.jsonl.gz"), ["trace.000001.jsonl.gz"]);
     assert_eq!(found("").len(), 4);
     assert!(found("nothing").is_empty());
-    assert!(segments_of(Path::new("/no/such/folder/trace")).unwrap().is_empty());
+    assert!(segments_of(Path::new("/no/such/folder/trace"), TraceFiles::RequestTraces).unwrap().is_empty());
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn more_segments_than_are_followed_leave_the_oldest_out() {
     for n in 0..MAX_SEGMENTS + 3 {
         fs::write(folder.path().join(format!("trace.{n:06}.jsonl.gz")), b"").unwrap();
     }
-    let found = segments_of(&folder.path().join("trace")).unwrap();
+    let found = segments_of(&folder.path().join("trace"), TraceFiles::RequestTraces).unwrap();
     assert_eq!(found.len(), MAX_SEGMENTS);
     assert_eq!(found.into_keys().next().unwrap(), *"trace.000003.jsonl.gz");
 }
@@ -169,4 +169,14 @@ fn a_line_says_when_its_request_ended() {
     assert_eq!(TraceKind::of(br#"{"event_type":"request_payload","payload":{}}"#), TraceKind::Other);
     assert_eq!(TraceKind::of(br#"{"event_type":"request_end","event_time_unix_ms":7}"#), TraceKind::At(7));
     assert_eq!(TraceKind::of(b"{}"), TraceKind::Unknown);
+}
+
+#[test]
+fn of_a_folder_of_aiperf_only_the_results_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["inputs.json", "profile_export.jsonl", "profile_export_raw.jsonl", "slices.jsonl"] {
+        fs::write(folder.path().join(name), b"").unwrap();
+    }
+    let found = segments_of(folder.path(), TraceFiles::ClientResults).unwrap();
+    assert_eq!(found.keys().collect::<Vec<_>>(), ["profile_export.jsonl"]);
 }

@@ -67,6 +67,9 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
             "requests by their traces: tokens, times, how much was really cached, sessions",
             "source_down/request_traces",
         ),
+        SourceKind::ClientResults => {
+            ("Cannot read", "what clients measured of requests", "source_down/client_results")
+        }
         SourceKind::Otlp => (
             "Cannot receive",
             "requests by their traces from OpenTelemetry: tokens, times, how much was really cached, trace ids",

@@ -83,6 +83,7 @@ impl RequestBook {
             parts: Vec::new(),
             completed: None,
             session: None,
+            client: None,
             trace_id: None,
             traced_costs: Vec::new(),
             way: RequestWay::default(),
@@ -162,6 +163,7 @@ impl RequestBook {
             }
             request.way.add(removed.way);
             request.trace_id = request.trace_id.take().or(removed.trace_id);
+            request.client = request.client.or(removed.client);
             let room = MAX_TRACED_COSTS.saturating_sub(request.traced_costs.len());
             request.traced_costs.extend(removed.traced_costs.into_iter().take(room));
             request.steps.append(&mut removed.steps);
@@ -178,6 +180,7 @@ impl RequestBook {
         if let Some(due) = request.due {
             self.due.remove(&(due, ix));
         }
+        self.without_choice.extend(request.client.filter(|_| request.parts.is_empty()));
         if let Some(id) = request.request_id.filter(|id| self.by_request.get(&**id) == Some(&ix)) {
             self.by_request.remove(&*id);
         }

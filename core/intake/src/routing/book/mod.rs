@@ -52,7 +52,7 @@ use hashbrown::HashMap;
 
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::micros::Micros;
-use radixscope_model::record::{Decision, DecisionSource, Progress};
+use radixscope_model::record::{ClientMeasured, Decision, DecisionSource, Progress};
 
 pub(super) use bounds::{LINGER_FOR_SETTINGS_MS, LINGER_MS};
 use ids::MAX_PARTS;
@@ -99,6 +99,8 @@ pub(super) struct RequestBook {
     with_prompts: VecDeque<DecisionId>,
     prompt_blocks: usize,
     unpaired: VecDeque<DecisionId>,
+    /// What clients measured of requests that were forgotten without a choice.
+    without_choice: Vec<ClientMeasured>,
     /// How long after the choice reports without a time were received, as the last one showed that could be about one
     /// choice only.
     delay_us: u64,
@@ -184,6 +186,29 @@ impl RequestBook {
         let Some(request) = found.filter(|request| request.trace_id.is_none()) else { return };
         request.trace_id = Some(trace_id.into());
         self.changed.extend(request.parts.iter().map(|part| part.id));
+    }
+
+    /// What the client of a request measured.
+    pub(super) fn set_client(
+        &mut self,
+        (request_id, http_id): (Option<&str>, Option<&str>),
+        measured: ClientMeasured,
+        received_ms: Millis,
+    ) {
+        let ix = self.request(request_id, http_id, received_ms);
+        let Some(request) = self.requests.get_mut(&ix) else { return };
+        request.client = Some(measured);
+        self.changed.extend(request.parts.iter().map(|part| part.id));
+    }
+
+    /// The same of the request of a part.
+    pub(super) fn client_of(&self, id: DecisionId) -> Option<ClientMeasured> {
+        self.requests.get(self.parts.get(&id)?)?.client
+    }
+
+    /// What clients measured of requests that were forgotten since the last call, because no choice for them became known.
+    pub(super) fn take_without_choice(&mut self) -> Vec<ClientMeasured> {
+        std::mem::take(&mut self.without_choice)
     }
 
     /// The id of the trace of the request of a part.

@@ -7,7 +7,7 @@ use super::slots::{Completed, LoggedChoice, PromptHashes, Session, Slots, Steps,
 use crate::routing::reconstruct::RouterReport;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::micros::Micros;
-use radixscope_model::record::{DecisionSource, Role};
+use radixscope_model::record::{ClientMeasured, DecisionSource, Role};
 
 /// A request in one pool: a decision.
 pub(in crate::routing) struct RequestPart {
@@ -117,6 +117,8 @@ pub(super) struct JoinedRequest {
     pub(super) completed: Option<Completed>,
     /// The session that it is of.
     pub(super) session: Option<Session>,
+    /// What its client measured.
+    pub(super) client: Option<ClientMeasured>,
     /// The id of its trace, by its log.
     pub(super) trace_id: Option<Box<str>>,
     /// What candidates cost, by the router's trace: of each pool, and of choices that were made again.

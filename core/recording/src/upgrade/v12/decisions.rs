@@ -113,7 +113,18 @@ impl Entry {
     pub(super) fn next(self) -> EntryV14 {
         let Self { seq, at_ms, decision, progress, pool, ignores_cache, partial, sources, forgotten } = self;
         let decision = decision.next(sources);
-        EntryV14 { seq, at_ms, decision, progress, pool, ignores_cache, reuse: None, partial, forgotten }
+        EntryV14 {
+            seq,
+            at_ms,
+            decision,
+            progress,
+            pool,
+            ignores_cache,
+            reuse: None,
+            client: None,
+            partial,
+            forgotten,
+        }
     }
 }
 

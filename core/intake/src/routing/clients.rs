@@ -1,0 +1,89 @@
+//! What clients measured, joined with the requests by the ids that the clients gave them. Dynamo's messages name requests by the
+//! router's ids: the frontend's log, and traces that have it, tell which id of a client is which. Either may come first, so both wait
+//! for the other. Bounded; what waits too long, or has no id, is of no request that is known.
+
+use std::collections::VecDeque;
+
+use hashbrown::HashMap;
+
+use radixscope_model::id::Millis;
+use radixscope_model::record::ClientMeasured;
+
+/// Ids of clients remembered, and results that wait: as many as requests are remembered.
+const MAX_CLIENT_IDS: usize = 1 << 16;
+/// So long a result waits for its request: a frontend's log is read within a second of its end, one of hours within this.
+const WAIT_MS: u64 = 60_000;
+
+/// Ids of a request in Dynamo: the router's and that of the HTTP span around it.
+type RequestIds = (Option<Box<str>>, Option<Box<str>>);
+
+/// Ids of clients and what they measured, as far as one waits for the other.
+#[derive(Default)]
+pub(super) struct Clients {
+    requests: HashMap<Box<str>, RequestIds>,
+    named: VecDeque<Box<str>>,
+    waiting: HashMap<Box<str>, ClientMeasured>,
+    /// In which order they came, and when.
+    received: VecDeque<(Millis, Box<str>)>,
+    unknown: Vec<ClientMeasured>,
+}
+
+impl Clients {
+    /// The client's id of a request becomes known. Gives the result that waited for it.
+    pub(super) fn name(
+        &mut self,
+        client_id: &str,
+        (router, http): (Option<&str>, Option<&str>),
+    ) -> Option<ClientMeasured> {
+        if (router.is_none() && http.is_none())
+            || self.requests.get(client_id).is_some_and(|(known, _)| known.is_some() || router.is_none())
+        {
+            return None;
+        }
+        let ids = (router.map(Box::from), http.map(Box::from));
+        if self.requests.insert(client_id.into(), ids).is_none() {
+            self.named.push_back(client_id.into());
+        }
+        if self.named.len() > MAX_CLIENT_IDS
+            && let Some(oldest) = self.named.pop_front()
+        {
+            self.requests.remove(&oldest);
+        }
+        self.waiting.remove(client_id)
+    }
+
+    /// A result. Gives the ids of its request if they are known; else it waits for them.
+    pub(super) fn measured(
+        &mut self,
+        client_id: Option<&str>,
+        measured: ClientMeasured,
+        received_ms: Millis,
+    ) -> Option<&RequestIds> {
+        let Some(client_id) = client_id else {
+            self.unknown.push(measured);
+            return None;
+        };
+        if !self.requests.contains_key(client_id) {
+            if self.waiting.insert(client_id.into(), measured).is_none() {
+                self.received.push_back((received_ms, client_id.into()));
+            }
+            while self.received.len() > MAX_CLIENT_IDS {
+                self.give_up();
+            }
+        }
+        self.requests.get(client_id)
+    }
+
+    /// Results of no request that became known since the last call.
+    pub(super) fn take_unknown(&mut self, now: Millis) -> Vec<ClientMeasured> {
+        while self.received.front().is_some_and(|(at, _)| now.since(*at) > WAIT_MS) {
+            self.give_up();
+        }
+        std::mem::take(&mut self.unknown)
+    }
+
+    fn give_up(&mut self) {
+        let oldest = self.received.pop_front();
+        self.unknown.extend(oldest.and_then(|(_, id)| self.waiting.remove(&id)));
+    }
+}
