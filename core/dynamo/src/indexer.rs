@@ -1,5 +1,6 @@
-//! Dynamo's standalone KV indexer (`python -m dynamo.indexer`): its list of workers (`GET /workers`) and the blocks that it holds of
-//! each (`GET /dump`). Seen with 1.6.1 and 1.7.0.dev20261026, which answer alike.
+//! Dynamo's standalone KV indexer (`python -m dynamo.indexer`) and its selection service, which has an index of its own: the list of
+//! workers (`GET /workers`), the blocks that it holds of each (`GET /dump`), and what a selection service has reserved on each
+//! (`GET /loads`). Seen with the indexer of 1.6.1 and 1.7.0.dev20261026, which answer alike, and the selection service of 1.6.1.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use super::kv_event::{KvData, KvEvents};
 use super::typed::{self, Bounded, Text};
 use super::wire::{Fault, InField, Json, Wire, once, required};
 use radixscope_model::id::{BlockHash, Worker, WorkerId};
-use radixscope_model::record::Topic;
+use radixscope_model::record::{IndexedLoad, Topic};
 
 /// Most workers that are read of a list.
 pub const MAX_WORKERS: usize = 16_384;
@@ -35,13 +36,21 @@ pub struct Index {
     pub listeners: BTreeMap<Worker, Listener>,
     /// Names of the blocks in device memory, sorted, each once.
     pub blocks: BTreeMap<Worker, Vec<BlockHash>>,
+    /// What a selection service has reserved; empty: it is none.
+    pub loads: BTreeMap<Worker, IndexedLoad>,
 }
 
+/// The selection service has other names for the same.
 #[derive(Deserialize)]
 struct Entry<'a> {
+    #[serde(alias = "worker_id")]
     instance_id: u64,
+    #[serde(alias = "lifecycle")]
     status: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
+    kv_events_endpoint: Option<Text<'a>>,
+    data_parallel_start_rank: Option<u32>,
+    #[serde(borrow, default, alias = "kv_events_endpoints")]
     endpoints: BTreeMap<Cow<'a, str>, Text<'a>>,
     #[serde(borrow, default)]
     listeners: BTreeMap<Cow<'a, str>, EntryListener<'a>>,
@@ -54,11 +63,29 @@ struct EntryListener<'a> {
     status: Option<Text<'a>>,
 }
 
-/// Reads the bodies of `GET /workers` and `GET /dump`.
+/// The loads of a model's workers.
+#[derive(Deserialize)]
+struct ModelLoads {
+    loads: Bounded<Load, MAX_WORKERS>,
+}
+
+/// What would run on a rank with an empty prompt more: what runs there.
+#[derive(Deserialize)]
+struct Load {
+    worker_id: u64,
+    #[serde(default)]
+    dp_rank: u32,
+    potential_prefill_tokens: u64,
+    potential_decode_blocks: u64,
+    #[serde(default)]
+    active_requests: u64,
+}
+
+/// Reads the bodies of `GET /workers`, `GET /dump` and, of a selection service, `GET /loads`.
 ///
 /// # Errors
 /// The first thing that was not understood: of half an index nothing follows.
-pub fn decode(workers: &[u8], dump: &[u8]) -> Result<Index, DecodeError> {
+pub fn decode(workers: &[u8], dump: &[u8], loads: Option<&[u8]>) -> Result<Index, DecodeError> {
     let topic = Topic::Indexer.as_str();
     let Bounded(entries): Bounded<Entry<'_>, MAX_WORKERS> = typed::decode(topic, workers, Format::Json)?;
     let mut index = Index::default();
@@ -66,6 +93,20 @@ pub fn decode(workers: &[u8], dump: &[u8]) -> Result<Index, DecodeError> {
         entry.read(&mut index.listeners);
     }
     index.blocks = blocks(&mut Json::new(dump)).map_err(|fault| fault.into_error(topic))?;
+    if let Some(loads) = loads {
+        let Bounded(models): Bounded<ModelLoads, MAX_WORKERS> = typed::decode(topic, loads, Format::Json)?;
+        for of in models.into_iter().flat_map(|ModelLoads { loads: Bounded(loads) }| loads) {
+            let rank = Worker { id: WorkerId(of.worker_id), dp_rank: of.dp_rank };
+            let load = IndexedLoad {
+                prefill_tokens: of.potential_prefill_tokens,
+                decode_blocks: of.potential_decode_blocks,
+                requests: of.active_requests,
+            };
+            if index.loads.len() < MAX_WORKERS {
+                index.loads.insert(rank, load);
+            }
+        }
+    }
     Ok(index)
 }
 
@@ -78,12 +119,15 @@ impl Entry<'_> {
         ranks.sort_unstable();
         ranks.dedup();
         if ranks.is_empty() {
-            ranks.push(0);
+            ranks.push(self.data_parallel_start_rank.unwrap_or(0));
         }
+        // The address of the first rank.
+        let first = self.kv_events_endpoint.as_ref().filter(|_| ranks.len() == 1);
         for dp_rank in ranks.into_iter().take(MAX_WORKERS.saturating_sub(to.len())) {
             let key = dp_rank.to_string();
             let listener = self.listeners.get(key.as_str());
-            let endpoint = listener.and_then(|of| of.endpoint.as_ref()).or(self.endpoints.get(key.as_str()));
+            let endpoint =
+                listener.and_then(|of| of.endpoint.as_ref()).or(self.endpoints.get(key.as_str())).or(first);
             let status = listener.and_then(|of| of.status.as_ref()).map_or(own_status, |Text(status)| status);
             let listener = Listener {
                 endpoint: kept(endpoint.map_or("", |Text(endpoint)| endpoint)),
@@ -148,7 +192,7 @@ mod tests {
 
     #[test]
     fn an_index_is_read_worker_by_worker() {
-        let index = decode(WORKERS, DUMP).unwrap();
+        let index = decode(WORKERS, DUMP, None).unwrap();
         let listener =
             |port: u16| Listener { endpoint: format!("tcp://127.0.0.1:{port}"), status: "active".to_owned() };
         let expected = BTreeMap::from([(worker(1, 0), listener(8091)), (worker(2, 0), listener(8092))]);
@@ -163,17 +207,39 @@ mod tests {
 
     #[test]
     fn an_indexer_without_workers_holds_nothing() {
-        assert_eq!(decode(b"[]", b"{}"), Ok(Index::default()));
+        assert_eq!(decode(b"[]", b"{}", None), Ok(Index::default()));
         let bare = br#"[{"instance_id":7}]"#;
-        assert_eq!(decode(bare, b"{}").unwrap().listeners, [(worker(7, 0), Listener::default())].into());
+        assert_eq!(
+            decode(bare, b"{}", None).unwrap().listeners,
+            [(worker(7, 0), Listener::default())].into()
+        );
         let long = format!(r#"[{{"instance_id":7,"status":"{}"}}]"#, "é".repeat(400));
-        let listeners = decode(long.as_bytes(), b"{}").unwrap().listeners;
+        let listeners = decode(long.as_bytes(), b"{}", None).unwrap().listeners;
         assert_eq!(listeners[&worker(7, 0)].status.len(), MAX_TEXT_BYTES);
     }
 
     #[test]
+    fn a_selection_service_is_read_as_an_indexer_and_has_loads() {
+        const WORKERS: &[u8] = include_bytes!("../tests/fixtures/selection_service/workers.json");
+        const DUMP: &[u8] = include_bytes!("../tests/fixtures/selection_service/dump.json");
+        const LOADS: &[u8] = include_bytes!("../tests/fixtures/selection_service/loads.json");
+        let index = decode(WORKERS, DUMP, Some(LOADS)).unwrap();
+        let listener = |port: u16| Listener {
+            endpoint: format!("tcp://127.0.0.1:{port}"),
+            status: "schedulable".to_owned(),
+        };
+        assert_eq!(index.listeners, [(worker(1, 0), listener(8091)), (worker(2, 0), listener(8092))].into());
+        let held: Vec<_> = index.blocks.iter().map(|(&worker, names)| (worker, names.len())).collect();
+        assert_eq!(held, [(worker(1, 0), 69), (worker(2, 0), 70)]);
+        let busy = IndexedLoad { prefill_tokens: 240, decode_blocks: 14, requests: 3 };
+        assert_eq!(index.loads, [(worker(1, 0), busy), (worker(2, 0), IndexedLoad::default())].into());
+        assert_eq!(decode(WORKERS, DUMP, Some(b"{}")).unwrap_err().reason, Reason::WrongType);
+        assert_eq!(decode(WORKERS, DUMP, Some(&LOADS[..99])).unwrap_err().reason, Reason::Truncated);
+    }
+
+    #[test]
     fn half_an_index_is_no_index() {
-        let reason = |workers: &[u8], dump: &[u8]| decode(workers, dump).unwrap_err().reason;
+        let reason = |workers: &[u8], dump: &[u8]| decode(workers, dump, None).unwrap_err().reason;
         assert_eq!(reason(&WORKERS[..WORKERS.len() - 3], DUMP), Reason::Truncated);
         assert_eq!(reason(WORKERS, &DUMP[..DUMP.len() - 3]), Reason::Truncated);
         assert_eq!(reason(b"{}", DUMP), Reason::WrongType);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use radixscope_model::id::{Decimal, Millis, Worker};
-use radixscope_model::record::{IndexComparison, IndexedWorker};
+use radixscope_model::record::{IndexComparison, IndexedLoad, IndexedWorker};
 use radixscope_state::cluster::{Cluster, IndexerState};
 
 /// An indexer.
@@ -38,6 +38,8 @@ pub struct IndexedWorkerRow {
     pub blocks: u64,
     /// Against the tree here; `null`: it is not listened to here, or not known completely.
     pub compared: Option<IndexComparison>,
+    /// What a selection service has reserved there; `null`: not reported, as by an indexer.
+    pub load: Option<IndexedLoad>,
 }
 
 impl IndexerRow {
@@ -56,6 +58,7 @@ impl IndexerRow {
             worker: of.worker.and_then(|ix| cluster.worker(ix)).map(|state| state.id),
             blocks: of.blocks,
             compared: of.compared,
+            load: of.load,
         };
         Self {
             name: report.name.clone(),

@@ -73,7 +73,7 @@ impl Stage {
 fn genuine() -> Index {
     let workers = include_bytes!("../../dynamo/tests/fixtures/indexer/workers.json");
     let dump = include_bytes!("../../dynamo/tests/fixtures/indexer/dump.json");
-    indexer::decode(workers, dump).unwrap()
+    indexer::decode(workers, dump, None).unwrap()
 }
 
 #[test]

@@ -54,7 +54,7 @@ use crate::id::{BlockHash, DecisionId, Millis, SourceIx, TokensHash, Worker, Wor
 pub use client::{ClientMeasured, ClientResult};
 pub use engine::{Engine, EngineFeed, EventForm, HashForm, Replay};
 pub use finding::{CheckStatus, Evidence, Finding, Fix, PanelRef, Pending, Phase, RuleStatus, Severity};
-pub use indexer::{IndexComparison, IndexedWorker, IndexerReport, MAX_INDEXED_WORKERS};
+pub use indexer::{IndexComparison, IndexedLoad, IndexedWorker, IndexerReport, MAX_INDEXED_WORKERS};
 pub use knowledge::{Divergence, KnowledgeWhy, QueryState, TreeKnowledge};
 pub use pool::{Role, RoleEvidence, RoutingMode, Tier};
 pub use reuse::{DisplacedBy, GoneBlock, GoneReason, Reuse};

@@ -1,5 +1,5 @@
-//! Standalone KV indexers: each is read every half minute, its list of workers and all blocks that it holds. Nothing is registered
-//! there and nothing is drained by it.
+//! Standalone KV indexers and selection services: each is read every half minute, its list of workers, all blocks that it holds, and
+//! what a selection service has reserved. Nothing is registered there and nothing is drained by it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,22 +119,33 @@ impl IndexerSource {
     async fn read(&self) -> Result<Reading, SourceStatus> {
         let workers = self.body("workers", WORKERS).await?;
         let dump = self.body("dump", DUMP).await?;
-        let size_bytes = workers.len() + dump.len();
-        let index = tokio::task::spawn_blocking(move || indexer::decode(&workers, &dump)).await;
+        // An indexer has none, and says so.
+        let loads = match self.get("loads", WORKERS).await? {
+            (_, StatusCode::OK, body) => Some(body),
+            _ => None,
+        };
+        let size_bytes = workers.len() + dump.len() + loads.as_ref().map_or(0, Bytes::len);
+        let decode = move || indexer::decode(&workers, &dump, loads.as_deref());
+        let index = tokio::task::spawn_blocking(decode).await;
         let index =
             index.map_err(|error| SourceStatus::connecting(format!("reading was cancelled: {error}")))?;
         Ok(Reading { index, size_bytes })
     }
 
-    async fn body(&self, path: &str, bounds: Bounds) -> Result<Bytes, SourceStatus> {
+    async fn get(&self, path: &str, bounds: Bounds) -> Result<(Url, StatusCode, Bytes), SourceStatus> {
         let url =
             self.url.join(path).map_err(|error| SourceStatus::refused(format!("{}: {error}", self.url)))?;
-        match self.http.get(&url, bounds).await? {
-            (StatusCode::OK, body) => Ok(body),
-            (StatusCode::NOT_FOUND, _) => Err(SourceStatus::refused(format!(
+        let (status, body) = self.http.get(&url, bounds).await?;
+        Ok((url, status, body))
+    }
+
+    async fn body(&self, path: &str, bounds: Bounds) -> Result<Bytes, SourceStatus> {
+        match self.get(path, bounds).await? {
+            (_, StatusCode::OK, body) => Ok(body),
+            (url, StatusCode::NOT_FOUND, _) => Err(SourceStatus::refused(format!(
                 "{url} does not exist (404); `python -m dynamo.indexer` has it"
             ))),
-            (status, _) => Err(SourceStatus::connecting(format!("{url} responds with {status}"))),
+            (url, status, _) => Err(SourceStatus::connecting(format!("{url} responds with {status}"))),
         }
     }
 }

@@ -35,6 +35,35 @@ async fn indexer(engines: &[&Publisher]) -> (SocketAddr, Answers) {
     (address, answers)
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_selection_service_is_compared_too_and_shows_what_it_has_reserved() {
+    const OF: [&str; 3] = [
+        include_str!("../../../core/dynamo/tests/fixtures/selection_service/workers.json"),
+        include_str!("../../../core/dynamo/tests/fixtures/selection_service/dump.json"),
+        include_str!("../../../core/dynamo/tests/fixtures/selection_service/loads.json"),
+    ];
+    let engine = Publisher::bind(1);
+    let workers = OF[0].replace("tcp://127.0.0.1:8091", &engine.endpoint());
+    let app = axum::Router::new()
+        .route("/workers", get(async || workers))
+        .route("/dump", get(async || OF[1]))
+        .route("/loads", get(async || OF[2]));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(axum::serve(listener, app).into_future());
+    let server = serve(address, &[&engine]).await;
+    publish(&engine, usize::MAX);
+    let read = |cluster: &Value| {
+        let (busy, idle) = (of(cluster, "1"), of(cluster, "2"));
+        let is_so = busy["load"] == json!({"prefill_tokens": 240, "decode_blocks": 14, "requests": 3})
+            && busy["compared"]["same_blocks"] == busy["blocks"]
+            && idle["load"] == json!({"prefill_tokens": 0, "decode_blocks": 0, "requests": 0})
+            && idle["compared"].is_null();
+        wait::expect(is_so, || cluster["indexers"].to_string())
+    };
+    server.until_cluster("its index and its loads", read).await;
+}
+
 fn publish(engine: &Publisher, batches: usize) {
     engine.wait_for_subscribers("", 1);
     for frames in EngineRecording::of("vllm-0.28.0").live.iter().take(batches) {

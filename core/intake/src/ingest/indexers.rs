@@ -53,6 +53,7 @@ impl Indexers {
                 status,
                 blocks: blocks(of).len() as u64,
                 compared: None,
+                load: index.loads.get(of).copied(),
             }
         };
         let mut workers: Vec<IndexedWorker> = all.iter().map(indexed).collect();

@@ -35,6 +35,19 @@ pub struct IndexedWorker {
     pub blocks: u64,
     /// What comparing them with the tree here gave. `None`: it is not listened to here, or what it holds is not known completely.
     pub compared: Option<IndexComparison>,
+    /// What runs there by the count of a selection service. `None`: not reported, as by an indexer.
+    pub load: Option<IndexedLoad>,
+}
+
+/// What a selection service has reserved on a worker's rank.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct IndexedLoad {
+    /// Prompt tokens that are not computed yet.
+    pub prefill_tokens: u64,
+    /// Blocks of running requests.
+    pub decode_blocks: u64,
+    /// Running requests.
+    pub requests: u64,
 }
 
 /// An index against the tree: counts of a worker's blocks in device memory.

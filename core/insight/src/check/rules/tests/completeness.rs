@@ -52,6 +52,7 @@ impl Stage {
             worker: Some(worker),
             blocks: compared.same_blocks + compared.index_only_blocks,
             compared: Some(compared),
+            load: None,
         };
         let name = "http://indexer:8090".to_owned();
         let report = IndexerReport { name, workers: vec![indexed], omitted_workers: 0 };
