@@ -429,8 +429,20 @@ impl Routing {
                 self.costs.changed(&self.book, &decision, report, now);
             }
             let known = cluster.decisions().get(id);
-            if known.is_none() && newest.is_some_and(|newest| id <= newest) {
-                // The state has forgotten it.
+            let is_forgotten = known.is_none() && newest.is_some_and(|newest| id <= newest);
+            let client =
+                self.book.client_of(id).filter(|_| responding(self.book.siblings(id), cluster) == Some(id));
+            let client = client.filter(|(measured, is_recorded)| match known {
+                Some(known) => known.client != Some(*measured),
+                None => !is_recorded,
+            });
+            let client = client.map(|(measured, _)| ClientResult { decision: Some(id), measured });
+            if is_forgotten {
+                // Only that its client's result is joined still counts.
+                if let Some(result) = client {
+                    records.push(Record::ClientResult(Box::new(result)));
+                    self.book.client_recorded(id);
+                }
                 continue;
             }
             if known.is_none_or(|known| differs(known, &decision)) {
@@ -440,15 +452,12 @@ impl Routing {
                 records.push(Record::Progress { decision: id, progress: Box::new(progress) });
             }
             let reuse = part.slots.reconstruction.as_ref().and_then(|computed| computed.reuse);
-            if let Some(measured) = self.book.client_of(id)
-                && responding(self.book.siblings(id), cluster) == Some(id)
-                && known.and_then(|known| known.client) != Some(measured)
-            {
-                let result = ClientResult { decision: Some(id), measured };
-                records.push(Record::ClientResult(Box::new(result)));
-            }
             if let Some(reuse) = reuse.filter(|_| reuse != known.and_then(|known| known.reuse)) {
                 records.push(Record::Reuse(Box::new(reuse)));
+            }
+            if let Some(result) = client {
+                records.push(Record::ClientResult(Box::new(result)));
+                self.book.client_recorded(id);
             }
         }
         records

@@ -84,6 +84,7 @@ impl RequestBook {
             completed: None,
             session: None,
             client: None,
+            is_client_recorded: false,
             trace_id: None,
             traced_costs: Vec::new(),
             way: RequestWay::default(),
@@ -163,6 +164,7 @@ impl RequestBook {
             }
             request.way.add(removed.way);
             request.trace_id = request.trace_id.take().or(removed.trace_id);
+            request.is_client_recorded |= removed.is_client_recorded;
             request.client = request.client.or(removed.client);
             let room = MAX_TRACED_COSTS.saturating_sub(request.traced_costs.len());
             request.traced_costs.extend(removed.traced_costs.into_iter().take(room));

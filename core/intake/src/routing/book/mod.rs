@@ -201,9 +201,18 @@ impl RequestBook {
         self.changed.extend(request.parts.iter().map(|part| part.id));
     }
 
-    /// The same of the request of a part.
-    pub(super) fn client_of(&self, id: DecisionId) -> Option<ClientMeasured> {
-        self.requests.get(self.parts.get(&id)?)?.client
+    /// The same of the request of a part, and whether it was recorded.
+    pub(super) fn client_of(&self, id: DecisionId) -> Option<(ClientMeasured, bool)> {
+        let request = self.requests.get(self.parts.get(&id)?)?;
+        Some((request.client?, request.is_client_recorded))
+    }
+
+    /// It is recorded now.
+    pub(super) fn client_recorded(&mut self, id: DecisionId) {
+        let request = self.parts.get(&id).and_then(|ix| self.requests.get_mut(ix));
+        if let Some(request) = request {
+            request.is_client_recorded = true;
+        }
     }
 
     /// What clients measured of requests that were forgotten since the last call, because no choice for them became known.

@@ -119,6 +119,8 @@ pub(super) struct JoinedRequest {
     pub(super) session: Option<Session>,
     /// What its client measured.
     pub(super) client: Option<ClientMeasured>,
+    /// Whether that was recorded: the state may have forgotten the decision since.
+    pub(super) is_client_recorded: bool,
     /// The id of its trace, by its log.
     pub(super) trace_id: Option<Box<str>>,
     /// What candidates cost, by the router's trace: of each pool, and of choices that were made again.
