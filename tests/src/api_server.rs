@@ -168,6 +168,12 @@ impl ApiServer {
         self.change(Method::PUT, path, Some(object)).await
     }
 
+    /// Changes what a kubelet would report of an object.
+    pub async fn patch_status(&self, path: &str, status: Value) {
+        let path = format!("{path}/status");
+        self.change(Method::PATCH, &path, Some(json!({"status": status}))).await;
+    }
+
     /// Removes an object.
     pub async fn delete(&self, path: &str) {
         self.change(Method::DELETE, path, None).await;
@@ -203,12 +209,16 @@ impl ApiServer {
             .await
             .map_err(|error| error.to_string())?;
         tokio::spawn(connection);
+        let content_type = match method {
+            Method::PATCH => "application/merge-patch+json",
+            _ => "application/json",
+        };
         let request = Request::builder()
-            .method(method)
+            .method(&method)
             .uri(path)
             .header("host", "localhost")
             .header("authorization", format!("Bearer {token}"))
-            .header("content-type", "application/json")
+            .header("content-type", content_type)
             .body(Body::from(object.map_or(String::new(), |object| object.to_string())))
             .expect("a request");
         let response = client.send_request(request).await.map_err(|error| error.to_string())?;

@@ -39,6 +39,7 @@ const WORKERS: &str = "/apis/nvidia.com/v1alpha1/namespaces/dynamo-system/dynamo
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/dynamo-system/endpointslices";
 const PODS: &str = "/api/v1/namespaces/dynamo-system/pods";
 const SERVICES: &str = "/api/v1/namespaces/dynamo-system/services";
+const POOLS: &str = "/apis/inference.networking.k8s.io/v1/namespaces/dynamo-system/inferencepools";
 const GRAPHS: &str = "/apis/nvidia.com/v1alpha1/namespaces/dynamo-system/dynamographdeployments";
 const SELECTOR: &str = "nvidia.com/dynamo-discovery-enabled=true";
 const SLICE: &str = "agg-worker-7xk2p";
@@ -353,6 +354,8 @@ async fn response(
         PODS => PODS,
         SERVICES => SERVICES,
         GRAPHS => GRAPHS,
+        // Its kind is installed with the first.
+        POOLS if state.log.iter().any(|(_, path, ..)| *path == POOLS) => POOLS,
         SLICES if query.get("labelSelector").map(String::as_str) == Some(SELECTOR) => SLICES,
         _ => return (StatusCode::NOT_FOUND, "404 page not found").into_response(),
     };

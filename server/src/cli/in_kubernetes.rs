@@ -4,35 +4,39 @@
 use std::sync::Arc;
 
 use tokio::sync::watch;
-use url::Url;
 
 use radixscope_model::record::SourceKind;
 
 use super::Failure;
 use super::server::Feed;
-use crate::config::{DiscoveryAt, EtcdServers, InvalidOption, Sources, TreeDumps};
+use crate::config::{EtcdServers, InvalidOption, Sources, TreeDumps};
 use crate::source::discovery::DiscoverySource;
 use crate::source::gate::Gate;
-use crate::source::kubernetes::follow::{self, Pods};
+use crate::source::kubernetes::follow::{self, Followed};
+use crate::source::kubernetes::places::Places;
+use crate::source::kubernetes::reached::Reaching;
 pub(super) use crate::source::kubernetes::survey::Table;
-use crate::source::kubernetes::survey::{Cluster, Place, Survey};
-use crate::source::kubernetes::tunnel::{Listener, Target, Tunnels};
+use crate::source::kubernetes::survey::{Cluster, Survey};
+use crate::source::kubernetes::tunnel::Tunnels;
 use crate::source::logs::PodLogs;
+use crate::source::nats::{NatsSource, Target, Whereabouts};
 use crate::source::prometheus::PodMetrics;
 use crate::source::zmq::PodEngines;
 
 /// A cluster, and what was found in it.
 pub(super) struct InKubernetes {
     cluster: Cluster,
-    survey: Arc<Survey>,
-    pods: watch::Receiver<Pods>,
+    table: Table,
+    followed: Followed,
     tunnels: Option<Arc<Tunnels>>,
-    /// To NATS and etcd; they stay as long as the process.
-    listeners: Vec<Listener>,
-    /// Whether discovery is that of the cluster.
-    has_discovery: bool,
+    /// Where its NATS is; `None`: another one is given.
+    nats: Option<Whereabouts>,
+    /// Where its etcd is, if that has its discovery; `None`: another discovery is given.
+    etcd: Option<watch::Receiver<Option<EtcdServers>>>,
 }
 
+/// The source of a cluster's NATS.
+const NATS: &str = "nats/kubernetes";
 /// What cannot be done from outside the cluster.
 const NO_TREE_DUMPS: &str = "workers are not asked for their blocks: they answer by a connection to whoever asks, and this machine is not in the \
                              cluster; blocks stored before now stay unknown. Inside it they are: radixscope deploy --kubernetes | \
@@ -48,74 +52,64 @@ pub(super) async fn find(from: &mut Sources) -> Result<Option<InKubernetes>, Fai
     let usage = |error: InvalidOption| Failure::Usage(error.into());
     let cluster = Cluster::connect(&from.kubernetes, namespace).await.map_err(usage)?;
     let survey = Survey::of(&cluster).await;
-    let pods = follow::follow(cluster.clone(), survey.selectors.clone(), &survey.pods);
-    let tunnels = (!survey.table.is_inside).then(|| Tunnels::new(cluster.clone(), pods.clone()));
-    let mut found = InKubernetes {
-        cluster,
-        survey: Arc::new(survey),
-        pods,
-        tunnels,
-        listeners: Vec::new(),
-        has_discovery: false,
+    let followed = follow::follow(&cluster, &survey);
+    let Survey { table, .. } = survey;
+    let tunnels = (!table.is_inside).then(|| Tunnels::new(cluster.clone(), followed.pods.clone()));
+    if tunnels.is_some() && from.trees.tree_dumps != TreeDumps::Off {
+        from.trees.tree_dumps = TreeDumps::Off;
+        tracing::warn!("{NO_TREE_DUMPS}");
+    }
+    let place = table.namespace().map_or("any namespace".to_owned(), |name| format!("namespace {name}"));
+    let reaching =
+        |pick, none| Reaching { places: followed.places.clone(), tunnels: tunnels.clone(), pick, none };
+    let nats = match from.nats.nats.is_empty() {
+        true => {
+            let login = from.nats.login.clone();
+            let none =
+                format!("There is no NATS in {place} that could be found; it is connected to once there is.");
+            let reaching = reaching(|places: &Places| places.nats.as_ref(), none);
+            let made = reaching.follow(move |reached| {
+                let (url, shown) = reached?;
+                let target = Target::new(&[url], &login).map_err(|error| error.to_string())?;
+                Ok(target.shown_as(&shown))
+            });
+            Some(made.await)
+        }
+        false => None,
     };
-    found.complete(from).await?;
-    Ok(Some(found))
+    let etcd = match from.discovery.discovery {
+        Some(_) => None,
+        None => {
+            let made = reaching(Places::discovery, String::new()).follow(|reached| {
+                reached.ok().map(|(url, _)| EtcdServers { servers: vec![url], login: None })
+            });
+            Some(made.await)
+        }
+    };
+    Ok(Some(InKubernetes { cluster, table, followed, tunnels, nats, etcd }))
 }
 
 impl InKubernetes {
-    async fn complete(&mut self, from: &mut Sources) -> Result<(), Failure> {
-        let survey = Arc::clone(&self.survey);
-        if from.nats.nats.is_empty()
-            && let Some(nats) = &survey.nats
-            && let Some(url) = self.reachable(nats).await?
-        {
-            from.nats.nats = vec![url];
-        }
-        if from.discovery.discovery.is_none() {
-            match &survey.etcd {
-                Some(etcd) if !survey.is_registered_here => {
-                    if let Some(url) = self.reachable(etcd).await? {
-                        let servers = EtcdServers { servers: vec![url], login: None };
-                        from.discovery.discovery = Some(DiscoveryAt::Etcd(servers));
-                    }
-                }
-                _ => self.has_discovery = true,
-            }
-        }
-        if self.tunnels.is_some() && from.trees.tree_dumps != TreeDumps::Off {
-            from.trees.tree_dumps = TreeDumps::Off;
-            tracing::warn!("{NO_TREE_DUMPS}");
-        }
-        Ok(())
-    }
-
-    /// The address of a service as this process reaches it. `None`: its pods are not known, and it is not in their cluster.
-    async fn reachable(&mut self, place: &Place) -> Result<Option<Url>, Failure> {
-        let Some(tunnels) = &self.tunnels else { return Ok(Some(place.url.clone())) };
-        let Some(behind) = &place.behind else {
-            tracing::warn!(
-                url = %place.url.host_str().unwrap_or_default(),
-                "its service is not in the namespaces that are read, so there is no port-forward to it"
-            );
-            return Ok(None);
-        };
-        let listener = tunnels.listen(Target::Service(behind.clone())).await;
-        let listener = listener.map_err(|error| Failure::Failed(error.into()))?;
-        let mut url = place.url.clone();
-        let at = listener.at;
-        self.listeners.push(listener);
-        let is_set = url.set_ip_host(at.ip()).is_ok() && url.set_port(Some(at.port())).is_ok();
-        Ok(is_set.then_some(url))
-    }
-
     /// What was found.
     pub(super) fn table(&self) -> Table {
-        self.survey.table.clone()
+        self.table.clone()
     }
 
     /// Discovery, if it is that of the cluster.
-    pub(super) fn discovery(&self) -> Option<DiscoverySource> {
-        self.has_discovery.then(|| DiscoverySource::of_cluster(&self.cluster))
+    pub(super) fn discovery(&self, from: &Sources) -> Result<Option<DiscoverySource>, Failure> {
+        let Some(etcd) = &self.etcd else { return Ok(None) };
+        let source = DiscoverySource::of_cluster(&self.cluster, etcd.clone(), from.discovery.clone());
+        source.map(Some).map_err(|error| Failure::Usage(error.into()))
+    }
+
+    /// Forgets what is not there now: a look of a few seconds does not wait for it.
+    pub(super) fn forget_missing(&mut self) {
+        self.nats.take_if(|at| at.borrow().is_err());
+    }
+
+    /// Where its NATS is; `None`: another one is given.
+    pub(super) fn nats(&self) -> Option<Whereabouts> {
+        self.nats.clone()
     }
 
     /// The gate of a process that reads this cluster.
@@ -128,22 +122,27 @@ impl InKubernetes {
 
     /// The sources that follow its pods.
     pub(super) fn feeds(self, from: &Sources, gate: &Arc<Gate>) -> Result<Vec<Feed>, Failure> {
-        let Self { cluster, pods, tunnels, listeners, .. } = self;
+        let Self { cluster, followed, tunnels, nats, .. } = self;
+        let pods = followed.pods;
         let with_namespace = cluster.namespace.is_none();
         let usage = |error: InvalidOption| Failure::Usage(error.into());
         let engines = PodEngines::new(pods.clone(), gate, tunnels.clone(), with_namespace).map_err(usage)?;
         let metrics = PodMetrics::new(&from.prometheus, pods.clone(), tunnels, with_namespace);
         let metrics = metrics.map_err(usage)?;
         let logs = PodLogs::new(cluster, pods, with_namespace);
-        Ok(vec![
-            Feed::new(PodMetrics::NAME.to_owned(), SourceKind::Prometheus, async move |to, stopped| {
-                let _listeners = listeners;
-                metrics.run(to, stopped).await;
+        let mut feeds = vec![
+            Feed::new(PodMetrics::NAME.to_owned(), SourceKind::Prometheus, |to, stopped| {
+                metrics.run(to, stopped)
             }),
             Feed::new(PodEngines::NAME.to_owned(), SourceKind::Engines, |to, stopped| {
                 engines.run(to, stopped)
             }),
             Feed::new(PodLogs::NAME.to_owned(), SourceKind::Logs, |to, stopped| logs.run(to, stopped)),
-        ])
+        ];
+        feeds.extend(nats.map(|at| {
+            let source = NatsSource::following(NATS.to_owned(), at, from.nats.clone(), gate);
+            Feed::new(NATS.to_owned(), SourceKind::Nats, |to, stopped| source.run(to, stopped))
+        }));
+        Ok(feeds)
     }
 }

@@ -60,13 +60,23 @@ pub(super) fn feeds(from: Sources, found: Option<InKubernetes>) -> Result<Feeds,
     if let Some(conflict) = conflict {
         return Err(Failure::Usage(anyhow!(conflict)));
     }
-    let asks = trees::TreeSource::new(asked.callback, &listen_to, &gate)
-        .map_err(|error| Failure::Usage(error.into()))?;
+    let of_cluster = found.as_ref().and_then(InKubernetes::nats);
+    let request_plane = match listen_to.nats.is_empty() {
+        true => of_cluster,
+        false => {
+            let target = nats::Target::new(&listen_to.nats, &listen_to.login);
+            Some(target.map_err(|error| Failure::Usage(error.into()))?.fixed())
+        }
+    };
+    let asks = trees::TreeSource::new(asked.callback, request_plane, &gate);
     let mut feeds = Vec::new();
     // Discovery comes first, so that workers are known before their events arrive.
     let given = discovery::DiscoverySource::new(discovery, namespace.clone());
     let given = given.map_err(|error| Failure::Usage(error.into()))?;
-    let source = given.or_else(|| found.as_ref()?.discovery());
+    let source = match (given, &found) {
+        (None, Some(found)) => found.discovery(&from)?,
+        (given, _) => given,
+    };
     let is_found = source.is_some();
     feeds.extend(source.map(|source| {
         let name = source.name().to_owned();

@@ -9,6 +9,7 @@ use super::server::Feed;
 use crate::config::Sources;
 use crate::source::discovery::DiscoverySource;
 use crate::source::gate::Gate;
+use crate::source::nats::Whereabouts;
 
 /// There is none.
 pub(super) enum InKubernetes {}
@@ -42,7 +43,15 @@ impl InKubernetes {
         match *self {}
     }
 
-    pub(super) fn discovery(&self) -> Option<DiscoverySource> {
+    pub(super) fn forget_missing(&mut self) {
+        match *self {}
+    }
+
+    pub(super) fn nats(&self) -> Option<Whereabouts> {
+        match *self {}
+    }
+
+    pub(super) fn discovery(&self, _: &Sources) -> Result<Option<DiscoverySource>, Failure> {
         match *self {}
     }
 

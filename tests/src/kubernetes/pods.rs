@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::{Api, GRAPHS, Kubernetes, NAMESPACE, PODS, SERVICES, State, metadata, uid};
+use super::{Api, GRAPHS, Kubernetes, NAMESPACE, PODS, POOLS, SERVICES, State, metadata, uid};
 
 /// What `kubectl` would be told who it is.
 pub const USER: &str = "ada";
@@ -54,30 +54,45 @@ impl Kubernetes {
         self.change(state, PODS, name, Some(pod.to_string()));
     }
 
-    /// A pod of an engine without Dynamo, which this command starts.
+    /// A pod of an engine without Dynamo, which this command starts; it has the label `app: engine`.
     pub fn add_engine(&self, name: &str, ip: &str, command: &Value) {
         let state = self.state();
         let mut metadata = metadata(name, state.version + 1);
         metadata["uid"] = uid(name).into();
+        metadata["labels"] = json!({"app": "engine"});
         let pod = json!({"metadata": metadata, "spec": {"containers": [{"name": "engine", "command": command}]},
             "status": {"phase": "Running", "podIP": ip}});
         self.change(state, PODS, name, Some(pod.to_string()));
     }
 
-    /// A pod of NATS, with the service of its chart.
-    pub fn add_nats(&self, address: SocketAddr) {
+    /// A pod of NATS or etcd, with the service of its chart.
+    pub fn add_store(&self, app: &str, port: u16, address: SocketAddr) {
+        let (name, labels) = (format!("dynamo-platform-{app}"), json!({"app.kubernetes.io/name": app}));
         let state = self.state();
-        let mut of_pod = metadata("dynamo-platform-nats-0", state.version + 1);
-        of_pod["labels"] = json!({"app.kubernetes.io/name": "nats"});
-        let pod = json!({"metadata": of_pod, "spec": {"containers": [{"name": "nats"}]}, "status": {"phase": "Running",
+        let of_service = metadata(&name, state.version + 1);
+        let service = json!({"metadata": of_service, "spec": {"selector": labels,
+            "ports": [{"port": port, "targetPort": "client"}]}});
+        self.change(state, SERVICES, &name, Some(service.to_string()));
+        let (state, pod) = (self.state(), format!("{name}-0"));
+        let mut of_pod = metadata(&pod, state.version + 1);
+        of_pod["labels"] = labels;
+        let object = json!({"metadata": of_pod, "spec": {"containers": [{"name": app}]}, "status": {"phase": "Running",
             "conditions": [{"type": "Ready", "status": "True"}]}});
-        self.change(state, PODS, "dynamo-platform-nats-0", Some(pod.to_string()));
+        self.change(state, PODS, &pod, Some(object.to_string()));
+        self.route(&pod, port, address);
+    }
+
+    /// An InferencePool that selects pods of this app.
+    pub fn add_pool(&self, name: &str, app: &str) {
         let state = self.state();
-        let of_service = metadata("dynamo-platform-nats", state.version + 1);
-        let service = json!({"metadata": of_service, "spec": {"selector": {"app.kubernetes.io/name": "nats"},
-            "ports": [{"port": 4222, "targetPort": "client"}]}});
-        self.change(state, SERVICES, "dynamo-platform-nats", Some(service.to_string()));
-        self.route("dynamo-platform-nats-0", 4222, address);
+        let pool = json!({"metadata": metadata(name, state.version + 1),
+            "spec": {"selector": {"matchLabels": {"app": app}}}});
+        self.change(state, POOLS, name, Some(pool.to_string()));
+    }
+
+    /// An InferencePool is gone.
+    pub fn remove_pool(&self, name: &str) {
+        self.change(self.state(), POOLS, name, None);
     }
 
     /// A deployment of Dynamo's.

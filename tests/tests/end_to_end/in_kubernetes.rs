@@ -12,7 +12,8 @@ use tokio::net::TcpListener;
 
 use radixscope_captures::publisher::Publisher;
 use radixscope_captures::{EngineRecording, Replayer};
-use radixscope_tests::discovery::{Registered, event_channel, until_workers};
+use radixscope_tests::discovery::{Registered, event_channel, until_status, until_workers};
+use radixscope_tests::etcd::Etcd;
 use radixscope_tests::kubernetes::{Kubernetes, NAMESPACE, USER};
 use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;
@@ -25,6 +26,8 @@ const WORKER: Registered = Registered {
     tcp_port: 41_413,
 };
 const FRONTEND: &str = "agg-frontend-0";
+/// The source of the cluster's NATS.
+const NATS: &str = "nats/kubernetes";
 /// A line of a frontend that tells of routing.
 const DECISION: &str = "2026-01-01T00:00:00.000000Z  INFO dynamo_llm::kv_router: KV Routing initialized";
 
@@ -40,6 +43,10 @@ fn add_frontend(api: &Kubernetes, name: &str, ip: &str) {
     let ports = json!([{"name": "http", "containerPort": 8000}]);
     let nats = format!("nats://dynamo-platform-nats.{NAMESPACE}.svc.cluster.local:4222");
     api.add_pod(name, "frontend", ip, &ports, &json!([{"name": "NATS_SERVER", "value": nats}]));
+}
+
+fn here(port: u16) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], port))
 }
 
 async fn serve(api: &Kubernetes) -> Radixscope {
@@ -91,13 +98,13 @@ async fn everything_is_found_and_reached_from_outside() {
     let (api, nats) = (Kubernetes::start().await, Nats::start().await);
     let (frontend, asked) = metrics().await;
     api.add_graph("agg");
-    api.add_nats(SocketAddr::from(([127, 0, 0, 1], nats.port())));
+    api.add_store("nats", 4222, here(nats.port()));
     add_frontend(&api, FRONTEND, "10.0.0.11");
     api.route(FRONTEND, 8000, frontend);
     register(&api, WORKER);
     let server = serve(&api).await;
     until_workers(&server, &[(WORKER, None)]).await;
-    until(&server, "nats://127.0.0.1", "live", "").await;
+    until(&server, NATS, "live", "Connected").await;
     until(&server, "metrics/kubernetes", "live", "1 of 1 pods are scraped. agg-frontend-0: Scraping").await;
     until(&server, "log/kubernetes", "live", "1 of 1 logs").await;
     assert!(asked.load(Ordering::Relaxed) > 0);
@@ -200,7 +207,7 @@ async fn what_is_found_missing_and_refused_is_a_table() {
         &format!(
             "kubectl -n {NAMESPACE} create rolebinding radixscope-pods-log --role=radixscope-pods-log --user={USER}"
         ),
-        "no       list services",
+        "no list  list, watch services",
         &format!("radixscope serve --kubernetes --namespace {NAMESPACE}"),
     ] {
         assert!(text.contains(expected), "{expected:?} is not in:\n{text}");
@@ -292,4 +299,75 @@ async fn engines_without_dynamo_are_listened_to_as_long_as_their_pods_are_there(
     let cluster = server.cluster().await;
     let gone = cluster["workers"].as_array().expect("a list").iter().filter(|of| !of["gone"].is_null());
     assert_eq!(gone.map(|of| of["gone"]["why"].clone()).collect::<Vec<_>>(), ["discovery"], "{cluster}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nats_that_comes_later_is_connected_to_followed_and_let_go() {
+    let (api, first, second) = (Kubernetes::start().await, Nats::start().await, Nats::start().await);
+    let server = serve(&api).await;
+    until(&server, NATS, "live", &format!("There is no NATS in namespace {NAMESPACE}")).await;
+    api.add_store("nats", 4222, here(first.port()));
+    until(&server, NATS, "live", "Connected").await;
+    // Its pod starts again elsewhere: what is published there arrives.
+    api.route("dynamo-platform-nats-0", 4222, here(second.port()));
+    drop(first);
+    let client = second.client().await;
+    wait::until("an event of the second server is received", async || {
+        client
+            .publish("namespace.dynamo.component.backend.kv-events", "no event".into())
+            .await
+            .expect("sent");
+        client.flush().await.expect("sent");
+        let cluster = server.cluster().await;
+        let received = source(&cluster, NATS)["received"].as_u64().unwrap_or(0);
+        wait::expect(received > 0, || source(&cluster, NATS).to_string())
+    })
+    .await;
+    // A frontend is told of another server, to which there is no way.
+    let elsewhere = json!([{"name": "NATS_SERVER", "value": "nats://nats.elsewhere:4222"}]);
+    api.add_pod(FRONTEND, "frontend", "10.0.0.11", &json!([]), &elsewhere);
+    until(
+        &server,
+        NATS,
+        "live",
+        "nats://nats.elsewhere:4222 (NATS_SERVER of agg-frontend-0) is behind no service",
+    )
+    .await;
+    api.remove_pod(FRONTEND);
+    until(&server, NATS, "live", "Connected").await;
+    api.remove_pod("dynamo-platform-nats-0");
+    until(&server, NATS, "live", "There is no NATS in namespace").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn etcd_that_comes_later_has_the_discovery_until_it_is_gone() {
+    let (api, etcd) = (Kubernetes::start().await, Etcd::start().await);
+    for (key, value) in WORKER.entries() {
+        etcd.put(&key, &value, None).await;
+    }
+    let server = serve(&api).await;
+    until_status(&server, "live", "no Dynamo entries yet").await;
+    let port = etcd.url().rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+    api.add_store("etcd", 2379, here(port));
+    until_workers(&server, &[(WORKER, None)]).await;
+    api.remove_pod("dynamo-platform-etcd-0");
+    until_workers(&server, &[(WORKER, Some("discovery"))]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn engines_of_an_inference_pool_are_listened_to_as_long_as_the_pool_is_there() {
+    let (api, vllm) = (Kubernetes::start().await, EngineRecording::of("vllm-0.32.0"));
+    let publisher = Publisher::bind(1);
+    // Nothing but the pool says what it is. The kind of pools is installed with another one.
+    api.add_engine("llama-0", "10.0.0.31", &json!(["/start.sh"]));
+    api.route("llama-0", 5_557, socket(&publisher.endpoint()));
+    api.add_pool("other", "web");
+    let server = serve(&api).await;
+    until(&server, "engines/kubernetes", "live", "No pod of an engine").await;
+    api.add_pool("llama", "engine");
+    publisher.wait_for_subscribers("", 1);
+    vllm.live.iter().for_each(|frames| publisher.publish(frames));
+    until_engines(&server, &["tcp://10.0.0.31:5557 of llama-0"], &[("engine", vllm.expected.held)]).await;
+    api.remove_pool("llama");
+    until_engines(&server, &[], &[]).await;
 }

@@ -12,6 +12,9 @@ use radixscope_tests::wait;
 
 const WORKERS: &str = "/apis/nvidia.com/v1alpha1/namespaces/dynamo/dynamoworkermetadatas";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/dynamo/endpointslices";
+const PODS: &str = "/api/v1/namespaces/dynamo/pods";
+const SERVICES: &str = "/api/v1/namespaces/dynamo/services";
+const POOLS: &str = "/apis/inference.networking.k8s.io/v1/namespaces/dynamo/inferencepools";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/dynamo/roles";
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/dynamo/rolebindings";
 const WORKER: Registered = Registered {
@@ -225,4 +228,67 @@ async fn the_token_of_a_service_account_is_renewed() {
     renew().await;
     until_status(&server, "live", ": 5 Dynamo entries").await;
     until_workers(&server, &[(WORKER, None)]).await;
+}
+
+/// A pod of this app that runs; what a kubelet would report of it is written by the test.
+async fn add_pod(api: &ApiServer, name: &str, labels: Value, command: Value) {
+    let container = json!({"name": "main", "image": "none", "command": command});
+    api.post(
+        PODS,
+        json!({"metadata": {"name": name, "labels": labels}, "spec": {"containers": [container]}}),
+    )
+    .await;
+}
+
+/// Waits for the source of this name to say this.
+async fn until(server: &Radixscope, name: &str, expected: &str) {
+    server
+        .until_cluster(&format!("{name} says {expected}"), |cluster| {
+            let sources = cluster["sources"].as_array().expect("a list");
+            let source = sources.iter().find(|source| source["name"] == name).expect("the source");
+            let detail = source["detail"].as_str().unwrap_or_default();
+            wait::expect(detail.contains(expected), || detail.to_owned())
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a kube-apiserver: cargo xtask test kubernetes"]
+async fn what_comes_after_the_start_is_attached_and_what_goes_is_let_go() {
+    let mut api = ApiServer::start().await;
+    grant(&api).await;
+    let config = api.kubeconfig();
+    let server =
+        Radixscope::start_with_variables(&["serve", "--kubernetes"], &[("KUBECONFIG", config.as_os_str())])
+            .await;
+    until(&server, "nats/kubernetes", "There is no NATS in namespace dynamo").await;
+    until(&server, "engines/kubernetes", "No pod of an engine").await;
+    // NATS: its pod first, which leads nowhere without its service.
+    let labels = json!({"app.kubernetes.io/name": "nats"});
+    add_pod(&api, "nats-0", labels.clone(), json!([])).await;
+    let service =
+        json!({"metadata": {"name": "nats"}, "spec": {"selector": labels, "ports": [{"port": 4222}]}});
+    api.post(SERVICES, service.clone()).await;
+    // There is no kubelet, so there is no way to it; it is known where it is.
+    until(&server, "nats/kubernetes", "NATS at nats://nats.dynamo.svc:4222").await;
+    // An engine that only a pool tells from other pods.
+    add_pod(&api, "llama-0", json!({"app": "llama"}), json!(["/start.sh"])).await;
+    let pool = json!({"apiVersion": "inference.networking.k8s.io/v1", "kind": "InferencePool",
+        "metadata": {"name": "llama"}, "spec": {"selector": {"matchLabels": {"app": "llama"}}}});
+    api.post(POOLS, pool.clone()).await;
+    api.patch_status(
+        &format!("{PODS}/llama-0"),
+        json!({"phase": "Running", "podIP": "10.0.0.31", "podIPs": [{"ip": "10.0.0.31"}]}),
+    )
+    .await;
+    until(&server, "engines/kubernetes", "llama-0").await;
+    // The server is away meanwhile: nothing is let go, and what changed is known after it.
+    api.stop();
+    api.start_again().await;
+    api.delete(&format!("{POOLS}/llama")).await;
+    until(&server, "engines/kubernetes", "No pod of an engine").await;
+    api.post(POOLS, pool).await;
+    until(&server, "engines/kubernetes", "llama-0").await;
+    api.delete(&format!("{SERVICES}/nats")).await;
+    until(&server, "nats/kubernetes", "There is no NATS in namespace dynamo").await;
 }

@@ -37,7 +37,10 @@ const HISTORY_MESSAGES: u64 = 10_000;
 /// Listens, then prints the report.
 pub(super) async fn run(options: SourcesProbe, mut stopped: Shutdown) -> Result<ExitCode, Failure> {
     let SourcesProbe { mut from, json, limits, .. } = options;
-    let found = in_kubernetes::find(&mut from).await?;
+    let mut found = in_kubernetes::find(&mut from).await?;
+    if let Some(found) = &mut found {
+        found.forget_missing();
+    }
     let table = found.as_ref().map(InKubernetes::table);
     // In a cluster other variables and this machine say nothing.
     let endpoints = match &found {
@@ -51,7 +54,7 @@ pub(super) async fn run(options: SourcesProbe, mut stopped: Shutdown) -> Result<
         Some(found) => found.gate(gate),
         None => gate,
     };
-    let of_cluster = found.as_ref().and_then(InKubernetes::discovery);
+    let of_cluster = found.as_ref().map(|found| found.discovery(&from)).transpose()?.flatten();
     let feeds = match sources::is_nothing(&from) {
         true => Feeds::only(Vec::new()),
         false => sources::feeds(from.clone(), found)?,

@@ -11,6 +11,9 @@ mod kubernetes;
 
 use std::time::Duration;
 
+#[cfg(feature = "kubernetes")]
+use tokio::sync::watch;
+
 use radixscope_dynamo::error::DecodeError;
 use radixscope_intake::Payload;
 use radixscope_model::record::{LinkState, Topic};
@@ -18,6 +21,8 @@ use radixscope_model::record::{LinkState, Topic};
 pub(crate) use entries::Entry;
 use entries::{Entries, Found, Put};
 
+#[cfg(feature = "kubernetes")]
+use crate::config::EtcdServers;
 use crate::config::{Discovery, DiscoveryAt, InvalidOption};
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
@@ -38,6 +43,29 @@ pub struct DiscoverySource {
     store: Store,
     /// Only this Dynamo namespace.
     namespace: Option<String>,
+    /// In a cluster of Kubernetes.
+    #[cfg(feature = "kubernetes")]
+    moves: Option<Moves>,
+}
+
+/// Where the store of a cluster is, which may change.
+#[cfg(feature = "kubernetes")]
+struct Moves {
+    /// `None`: in the cluster itself.
+    etcd: watch::Receiver<Option<EtcdServers>>,
+    cluster: Cluster,
+    options: Discovery,
+}
+
+#[cfg(feature = "kubernetes")]
+impl Moves {
+    /// The store as it is now.
+    fn store(&mut self) -> Result<Store, InvalidOption> {
+        Ok(match &*self.etcd.borrow_and_update() {
+            Some(servers) => Store::Etcd(Box::new(etcd::Etcd::new(servers, &self.options)?)),
+            None => Store::Kubernetes(Box::new(kubernetes::Kubernetes::of_cluster(&self.cluster))),
+        })
+    }
 }
 
 enum Store {
@@ -77,15 +105,26 @@ impl DiscoverySource {
                 (name, Store::Kubernetes(Box::new(kubernetes)))
             }
         };
-        Ok(Some(Self { name, store, namespace }))
+        Ok(Some(Self {
+            name,
+            store,
+            namespace,
+            #[cfg(feature = "kubernetes")]
+            moves: None,
+        }))
     }
 
-    /// Discovery in a cluster of Kubernetes, of all namespaces of Dynamo.
+    /// Discovery of a cluster of Kubernetes, of all namespaces of Dynamo: in the cluster itself, or in `etcd` while it is there.
     #[cfg(feature = "kubernetes")]
-    pub(crate) fn of_cluster(cluster: &Cluster) -> Self {
-        let kubernetes = kubernetes::Kubernetes::of_cluster(cluster);
-        let name = format!("discovery/kubernetes:{}", kubernetes.namespace());
-        Self { name, store: Store::Kubernetes(Box::new(kubernetes)), namespace: None }
+    pub(crate) fn of_cluster(
+        cluster: &Cluster,
+        etcd: watch::Receiver<Option<EtcdServers>>,
+        options: Discovery,
+    ) -> Result<Self, InvalidOption> {
+        let name = format!("discovery/kubernetes:{}", cluster.namespace.as_deref().unwrap_or("*"));
+        let mut moves = Moves { etcd, cluster: cluster.clone(), options };
+        let store = moves.store()?;
+        Ok(Self { name, store, namespace: None, moves: Some(moves) })
     }
 
     /// Its name as a source.
@@ -122,16 +161,47 @@ impl DiscoverySource {
     }
 
     async fn follow(self, to: &SourceHandle) -> Result<(), HubEnded> {
-        let Self { name, mut store, namespace } = self;
-        let mut follower =
-            Follower::new(To::Hub { handle: to, name, last_status: LastStatus::default() }, namespace);
+        #[cfg(feature = "kubernetes")]
+        if self.moves.is_some() {
+            return self.follow_moving(to).await;
+        }
+        let Self { name, mut store, namespace, .. } = self;
+        let mut follower = Follower::to_hub(to, name, namespace);
+        store.follow(&mut follower).await
+    }
+
+    /// Follows the store that is used now. What the former one had and the next one has not is gone once that is listed.
+    #[cfg(feature = "kubernetes")]
+    async fn follow_moving(self, to: &SourceHandle) -> Result<(), HubEnded> {
+        let Self { name, mut store, namespace, moves } = self;
+        let mut follower = Follower::to_hub(to, name, namespace);
+        let Some(mut moves) = moves else { return Ok(()) };
+        loop {
+            let is_moved = tokio::select! {
+                ended = store.follow(&mut follower) => return ended,
+                moved = moves.etcd.changed() => moved.is_ok(),
+            };
+            if !is_moved {
+                return store.follow(&mut follower).await;
+            }
+            match moves.store() {
+                Ok(next) => store = next,
+                Err(error) => tracing::warn!(%error, "etcd cannot be used"),
+            }
+        }
+    }
+}
+
+impl Store {
+    /// Follows it, and tries again after failures, until the hub ends.
+    async fn follow(&mut self, follower: &mut Follower<'_>) -> Result<(), HubEnded> {
         let mut failures = 0;
         loop {
-            let SourceStatus { state, detail } = match &mut store {
-                Store::Etcd(etcd) => etcd.follow(&mut follower).await?,
-                Store::Files(files) => files.follow(&mut follower).await?,
+            let SourceStatus { state, detail } = match self {
+                Self::Etcd(etcd) => etcd.follow(follower).await?,
+                Self::Files(files) => files.follow(follower).await?,
                 #[cfg(feature = "kubernetes")]
-                Store::Kubernetes(kubernetes) => kubernetes.follow(&mut follower).await?,
+                Self::Kubernetes(kubernetes) => kubernetes.follow(follower).await?,
             };
             if follower.is_live() {
                 failures = 0;
@@ -180,6 +250,10 @@ struct Follower<'t> {
 impl<'t> Follower<'t> {
     fn new(to: To<'t>, namespace: Option<String>) -> Self {
         Self { to, entries: Entries::new(namespace), cut: String::new() }
+    }
+
+    fn to_hub(handle: &'t SourceHandle, name: String, namespace: Option<String>) -> Self {
+        Self::new(To::Hub { handle, name, last_status: LastStatus::default() }, namespace)
     }
 
     fn is_live(&self) -> bool {

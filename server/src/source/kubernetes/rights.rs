@@ -33,7 +33,7 @@ pub(crate) const USES: [Use; 8] = [
     Use {
         resource: PODS,
         verbs: &["list", "watch"],
-        purpose: "frontends, endpoint pickers and workers, and where their metrics are",
+        purpose: "frontends, endpoint pickers, workers and engines, and where their metrics are",
         is_outside: false,
     },
     Use {
@@ -42,12 +42,17 @@ pub(crate) const USES: [Use; 8] = [
         purpose: "decisions in the logs of frontends and endpoint pickers",
         is_outside: false,
     },
-    Use { resource: SERVICES, verbs: &["list"], purpose: "where NATS and etcd are", is_outside: false },
+    Use {
+        resource: SERVICES,
+        verbs: &["list", "watch"],
+        purpose: "where NATS, etcd and endpoint pickers are",
+        is_outside: false,
+    },
     Use { resource: GRAPHS, verbs: &["list"], purpose: "names of deployments", is_outside: false },
     Use {
         resource: POOLS,
-        verbs: &["list"],
-        purpose: "endpoint pickers of inference pools",
+        verbs: &["list", "watch"],
+        purpose: "engines and endpoint pickers of inference pools",
         is_outside: false,
     },
     Use {

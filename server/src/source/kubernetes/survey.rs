@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
 
-use k8s_openapi::api::core::v1::{Pod, Service};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::core::{NamespaceResourceScope, ObjectList, PartialObjectMeta};
 use kube::{Api, Client};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize as _, Serialize};
-use url::Url;
 
-use super::pods::{Labels, PodInfo, Role, Selectors, is_selected};
+use super::places::{Place, Places, Service};
+use super::pods::{PodInfo, Role, Selectors};
+use super::pools::Pool;
 use super::rights::{Right, rights, user};
 use super::{
     Failed, Failures, GRAPHS, PAGES, PODS, POOLS, Reach, Resource, SELECTOR, SERVICES, SLICES, WORKERS,
@@ -58,41 +58,24 @@ impl Cluster {
         }
     }
 
-    fn dynamic(&self, of: Resource, kind: &str) -> (Api<DynamicObject>, ApiResource) {
+    fn dynamic(&self, of: Resource, kind: &str) -> Api<DynamicObject> {
         let kind = GroupVersionKind::gvk(of.group, of.version, kind);
         let resource = ApiResource::from_gvk_with_plural(&kind, of.name);
-        let api = match &self.namespace {
+        match &self.namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
             None => Api::all_with(self.client.clone(), &resource),
-        };
-        (api, resource)
+        }
+    }
+
+    /// The API of InferencePools.
+    pub(crate) fn pools(&self) -> Api<DynamicObject> {
+        self.dynamic(POOLS, "InferencePool")
     }
 
     /// Describes failures.
     pub(crate) fn failures(&self) -> Failures {
         Failures { api: self.reach.shown().to_owned(), namespace: self.namespace.clone() }
     }
-}
-
-/// Where a service is.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
-    /// As a pod of the cluster reaches it.
-    pub(crate) url: Url,
-    /// Where its pods are; `None`: not known.
-    pub(crate) behind: Option<Behind>,
-    /// What names it.
-    pub(crate) why: String,
-}
-
-/// The pods behind a service.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Behind {
-    pub(crate) namespace: String,
-    /// Of the service.
-    pub(crate) name: String,
-    pub(crate) selector: Labels,
-    pub(crate) port: u16,
 }
 
 /// What became of looking for something.
@@ -134,12 +117,11 @@ pub(crate) struct Table {
 pub(crate) struct Survey {
     pub(crate) table: Table,
     pub(crate) pods: Vec<PodInfo>,
-    /// What selects the pods of inference gateways.
-    pub(crate) selectors: Selectors,
-    pub(crate) nats: Option<Place>,
-    pub(crate) etcd: Option<Place>,
-    /// Whether Dynamo's processes register in Kubernetes.
-    pub(crate) is_registered_here: bool,
+    pub(crate) services: Vec<Service>,
+    pub(crate) pools: Vec<Pool>,
+    pub(crate) places: Places,
+    /// Whether there are resources in which processes of Dynamo registered.
+    pub(crate) has_workers: bool,
 }
 
 /// Objects of a kind, or why there are none.
@@ -166,40 +148,21 @@ impl Survey {
                 SLICES,
                 failures,
             ),
-            list(
-                |params: ListParams| {
-                    let api = cluster.api::<Service>();
-                    async move { api.list(&params).await }
-                },
-                Some,
-                SERVICES,
-                failures,
-            ),
-            dynamic(cluster, POOLS, "InferencePool", failures),
+            typed(cluster, SERVICES, Service::of),
+            inference_pools(cluster),
             asked,
         );
         let no_services = Vec::new();
         let known = services.as_ref().unwrap_or(&no_services);
         let of_gateways = pools.as_deref().unwrap_or_default();
-        let selectors = Selectors { epps: epps(of_gateways, known), engines: engines(of_gateways) };
+        let selectors = Selectors::of(of_gateways.iter(), known.iter());
         // A pod has some ten kilobytes, of which little is held.
-        let pods = list(
-            |params: ListParams| {
-                let api = cluster.api::<Pod>();
-                async move { api.list(&params).await }
-            },
-            |pod| PodInfo::of(pod, &selectors),
-            PODS,
-            failures,
-        );
-        let pods = pods.await;
+        let pods = typed(cluster, PODS, |pod: Pod| PodInfo::of(pod, &selectors)).await;
         let mut rows = vec![
             row("DynamoGraphDeployments", &graphs, |graphs| names(graphs.iter().map(name_of))),
             row("DynamoWorkerMetadata", &workers, |workers| count(workers.len(), "process", "processes")),
             row("EndpointSlices", &slices, |slices| count(slices.len(), "of Dynamo", "of Dynamo")),
-            row("InferencePools", &pools, |pools| {
-                names(pools.iter().filter_map(|pool| pool.metadata.name.clone()))
-            }),
+            row("InferencePools", &pools, |pools| names(pools.iter().map(|pool| pool.name.clone()))),
         ];
         let has_workers = workers.as_ref().is_ok_and(|workers| !workers.is_empty());
         let pods = pods.map(|mut pods| {
@@ -218,16 +181,10 @@ impl Survey {
             }));
         }
         let pods = pods.unwrap_or_default();
-        let nats = place("NATS_SERVER", ("nats", 4222), Role::Nats, &pods, known);
-        let etcd = place("ETCD_ENDPOINTS", ("http", 2379), Role::Etcd, &pods, known);
-        rows.push(place_row("NATS", nats.as_ref()));
-        rows.push(place_row("etcd", etcd.as_ref()));
-        let names_kubernetes = |pod: &PodInfo| {
-            pod.variables.get("DYN_DISCOVERY_BACKEND").is_some_and(|backend| backend == "kubernetes")
-                || pod.labels.get(BACKEND).is_some_and(|backend| backend == "kubernetes")
-        };
-        let is_registered_here =
-            has_workers || pods.iter().any(names_kubernetes) || (etcd.is_none() && workers.is_ok());
+        let mut places = Places::of(pods.iter(), known.iter());
+        rows.push(place_row("NATS", places.nats.as_ref()));
+        rows.push(place_row("etcd", places.etcd.as_ref()));
+        places.is_registered_here |= has_workers;
         let table = Table {
             api: cluster.reach.shown().to_owned(),
             namespace: namespace.clone(),
@@ -236,7 +193,8 @@ impl Survey {
             rows,
             rights,
         };
-        Self { table, pods, selectors, nats, etcd, is_registered_here }
+        let (services, pools) = (services.unwrap_or_default(), pools.unwrap_or_default());
+        Self { table, pods, services, pools, places, has_workers }
     }
 }
 
@@ -280,9 +238,6 @@ impl fmt::Display for Table {
     }
 }
 
-/// Label by which Dynamo's operator says where a pod registers.
-const BACKEND: &str = "nvidia.com/dynamo-discovery-backend";
-
 /// Lists everything, in pages that are as small as needed, and keeps of each object what `keep` makes of it.
 async fn list<T: Clone + Debug + DeserializeOwned, K>(
     page: impl AsyncFn(ListParams) -> kube::Result<ObjectList<T>>,
@@ -324,7 +279,7 @@ async fn metadata(
     kind: &str,
     failures: &Failures,
 ) -> Listed<PartialObjectMeta<DynamicObject>> {
-    let (api, _) = cluster.dynamic(of, kind);
+    let api = cluster.dynamic(of, kind);
     list(
         |params: ListParams| {
             let api = api.clone();
@@ -337,110 +292,26 @@ async fn metadata(
     .await
 }
 
-async fn dynamic(cluster: &Cluster, of: Resource, kind: &str, failures: &Failures) -> Listed<DynamicObject> {
-    let (api, _) = cluster.dynamic(of, kind);
-    list(
-        |params: ListParams| {
-            let api = api.clone();
-            async move { api.list(&params).await }
-        },
-        Some,
-        of,
-        failures,
-    )
-    .await
-}
-
-/// What the services of the endpoint pickers of pools select.
-fn epps(pools: &[DynamicObject], services: &[Service]) -> Vec<Labels> {
-    let picker = |pool: &DynamicObject| {
-        let spec = pool.data.get("spec")?;
-        // `extensionRef` before the API was stable.
-        let picker = spec.get("endpointPickerRef").or_else(|| spec.get("extensionRef"))?;
-        let name = picker.get("name")?.as_str()?;
-        let is_it = |service: &&Service| {
-            service.metadata.name.as_deref() == Some(name)
-                && service.metadata.namespace == pool.metadata.namespace
-        };
-        services.iter().find(is_it)?.spec.as_ref()?.selector.clone()
+/// Of a kind that has a type.
+async fn typed<T, K>(cluster: &Cluster, of: Resource, keep: impl Fn(T) -> Option<K>) -> Listed<K>
+where
+    T: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+{
+    let api = cluster.api::<T>();
+    let page = |params: ListParams| {
+        let api = api.clone();
+        async move { api.list(&params).await }
     };
-    pools.iter().filter_map(picker).collect()
+    list(page, keep, of, &cluster.failures()).await
 }
 
-/// What InferencePools select.
-fn engines(pools: &[DynamicObject]) -> Vec<Labels> {
-    let selected = |pool: &DynamicObject| {
-        let selector = pool.data.get("spec")?.get("selector")?;
-        // Labels by themselves before the API was stable.
-        let labels = selector.get("matchLabels").unwrap_or(selector);
-        Labels::deserialize(labels).ok()
+async fn inference_pools(cluster: &Cluster) -> Listed<Pool> {
+    let api = cluster.pools();
+    let page = |params: ListParams| {
+        let api = api.clone();
+        async move { api.list(&params).await }
     };
-    pools.iter().filter_map(selected).collect()
-}
-
-/// Where a service is: as pods are told, or by its pods.
-fn place(
-    variable: &str,
-    (scheme, usual_port): (&str, u16),
-    role: Role,
-    pods: &[PodInfo],
-    services: &[Service],
-) -> Option<Place> {
-    let told = pods.iter().find_map(|pod| {
-        let address = pod.variables.get(variable)?;
-        // Of several, any leads to the same.
-        let first = address.split(',').next().unwrap_or_default();
-        let text = if first.contains("://") { first.to_owned() } else { format!("{scheme}://{first}") };
-        let mut url = Url::parse(&text).ok()?;
-        if url.port_or_known_default().is_none() || (url.port().is_none() && url.scheme().starts_with("http"))
-        {
-            url.set_port(Some(usual_port)).ok()?;
-        }
-        let behind = behind(&url, &pod.namespace, services);
-        Some(Place { url, behind, why: format!("{variable} of {}", pod.name) })
-    });
-    told.or_else(|| {
-        let found = pods.iter().filter(|pod| pod.role == role);
-        found.into_iter().find_map(|pod| {
-            services.iter().find_map(|service| {
-                let spec = service.spec.as_ref()?;
-                let is_its = service.metadata.namespace.as_deref() == Some(&*pod.namespace)
-                    && is_selected(&pod.labels, spec.selector.as_ref()?);
-                let has_port = spec.ports.iter().flatten().any(|port| port.port == i32::from(usual_port));
-                // One without an address of its own leads to pods that are not ready, too.
-                (is_its && has_port).then_some(())?;
-                let name = service.metadata.name.as_deref()?;
-                let url =
-                    Url::parse(&format!("{scheme}://{name}.{}.svc:{usual_port}", pod.namespace)).ok()?;
-                let behind = behind(&url, &pod.namespace, services);
-                Some(Place { url, behind, why: format!("service {name}") })
-            })
-        })
-    })
-}
-
-/// The pods behind the service that an address names: `NAME`, `NAME.NAMESPACE` or `NAME.NAMESPACE.svc…`.
-fn behind(url: &Url, of_pod: &str, services: &[Service]) -> Option<Behind> {
-    let mut labels = url.host_str()?.split('.');
-    let (name, namespace) = (labels.next()?, labels.next().unwrap_or(of_pod));
-    let service = services.iter().find(|service| {
-        service.metadata.name.as_deref() == Some(name)
-            && service.metadata.namespace.as_deref() == Some(namespace)
-    })?;
-    let spec = service.spec.as_ref()?;
-    let port = url.port_or_known_default()?;
-    let target = spec.ports.iter().flatten().find(|of| of.port == i32::from(port));
-    // A port that has a name in the pod is the same in the charts of both.
-    let port = match target.and_then(|of| of.target_port.as_ref()) {
-        Some(IntOrString::Int(target)) => u16::try_from(*target).unwrap_or(port),
-        Some(IntOrString::String(_)) | None => port,
-    };
-    Some(Behind {
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
-        selector: spec.selector.clone()?,
-        port,
-    })
+    list(page, Pool::of, POOLS, &cluster.failures()).await
 }
 
 fn row<T>(what: &'static str, listed: &Listed<T>, detail: impl FnOnce(&[T]) -> Option<String>) -> Row {
@@ -463,11 +334,8 @@ fn row<T>(what: &'static str, listed: &Listed<T>, detail: impl FnOnce(&[T]) -> O
 
 fn place_row(what: &'static str, place: Option<&Place>) -> Row {
     match place {
-        Some(Place { url, why, .. }) => {
-            let mut url = url.clone();
-            // Fails only for an address without a host.
-            let _ = (url.set_username(""), url.set_password(None));
-            Row { what, outcome: Outcome::Found, detail: format!("{url} ({why})") }
+        Some(place) => {
+            Row { what, outcome: Outcome::Found, detail: format!("{} ({})", place.shown(), place.why) }
         }
         None => Row { what, outcome: Outcome::Missing, detail: "none".to_owned() },
     }

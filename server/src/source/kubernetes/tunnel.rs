@@ -16,8 +16,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
 use super::follow::Pods;
+use super::places::Behind;
 use super::pods::PodInfo;
-use super::survey::{Behind, Cluster};
+use super::survey::Cluster;
 use crate::source::gate::Dial;
 
 /// How long opening a connection may take.

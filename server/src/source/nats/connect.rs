@@ -50,6 +50,9 @@ pub(crate) struct Target {
     ca: Option<std::path::PathBuf>,
 }
 
+/// Where NATS is now, or in words why it is nowhere. Without a sender it stays there.
+pub(crate) type Whereabouts = watch::Receiver<Result<Target, String>>;
+
 /// Events of the client other than messages.
 #[derive(Debug, Default)]
 struct ClientEvents {
@@ -100,6 +103,17 @@ impl Target {
         let servers = bare.iter().map(address).collect::<Result<_, _>>()?;
         let shown = bare.iter().map(shown).collect::<Vec<_>>().join(",");
         Ok(Self { servers, shown, credentials, ca: login.nats_tls_ca.clone() })
+    }
+
+    /// The same, shown as another address that leads there.
+    #[cfg(feature = "kubernetes")]
+    pub(crate) fn shown_as(self, shown: &Url) -> Self {
+        Self { shown: self::shown(&without_login(shown)), ..self }
+    }
+
+    /// Where it is for good.
+    pub(crate) fn fixed(self) -> Whereabouts {
+        watch::channel(Ok(self)).1
     }
 
     /// The address without credentials.

@@ -27,8 +27,9 @@ use tokio::sync::mpsc;
 
 use radixscope_intake::{Command, NatsSubjects, Payload};
 use radixscope_model::id::Millis;
+use radixscope_model::record::LinkState;
 
-pub(crate) use connect::{INBOX, Signals, Target};
+pub(crate) use connect::{INBOX, Signals, Target, Whereabouts};
 pub(crate) use denied::missing_right;
 
 use crate::config::{InvalidOption, Nats};
@@ -48,8 +49,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(8);
 
 /// A NATS server to listen to.
 pub struct NatsSource {
+    name: String,
     options: Nats,
-    target: Target,
+    /// Where the server is, which may change.
+    at: Whereabouts,
     gate: Arc<Gate>,
 }
 
@@ -87,19 +90,28 @@ impl NatsSource {
     /// An option that cannot be used.
     pub fn new(options: Nats, gate: &Arc<Gate>) -> Result<Self, InvalidOption> {
         let target = Target::new(&options.nats, &options.login)?;
-        Ok(Self { options, target, gate: Arc::clone(gate) })
+        let name = target.display_address().to_owned();
+        Ok(Self { name, options, at: target.fixed(), gate: Arc::clone(gate) })
     }
 
-    /// Its address, without credentials.
+    /// A server that may move, come and go.
+    #[cfg(feature = "kubernetes")]
+    pub(crate) fn following(name: String, at: Whereabouts, options: Nats, gate: &Arc<Gate>) -> Self {
+        Self { name, options, at, gate: Arc::clone(gate) }
+    }
+
+    /// Its address without credentials, or what it is named after.
     pub fn name(&self) -> &str {
-        self.target.display_address()
+        &self.name
     }
 
     /// Listens until the process ends.
     pub async fn run(self, to: SourceHandle, shutdown: Shutdown) {
-        let status =
-            SourceStatus::connecting(format!("Connecting to NATS at {}.", self.target.display_address()));
-        let name = self.target.display_address().to_owned();
+        let status = match &*self.at.borrow() {
+            Ok(target) => connecting(target),
+            Err(why) => SourceStatus::new(LinkState::Live, why),
+        };
+        let name = self.name.clone();
         let background = Handle::current();
         let (to_thread, stopped) = (to.clone(), shutdown.clone());
         let listen = move |status| self.listen(&to_thread, &status, &stopped, &background);
@@ -108,7 +120,7 @@ impl NatsSource {
 
     /// Connects and reconnects. Each connection has its own runtime, which ends with it, so that the client never reconnects by
     /// itself.
-    fn listen(&self, to: &SourceHandle, status: &StatusSender, shutdown: &Shutdown, background: &Handle) {
+    fn listen(mut self, to: &SourceHandle, status: &StatusSender, shutdown: &Shutdown, background: &Handle) {
         let mut session = SessionState {
             subjects: NatsSubjects::default(),
             commands: to.take_commands(),
@@ -141,23 +153,39 @@ impl NatsSource {
 
     /// One connection: connects, runs until the connection is lost, or waits before the next attempt.
     async fn once(
-        &self,
+        &mut self,
         to: &SourceHandle,
         status: &StatusSender,
         (shutdown, background): (&Shutdown, &Handle),
         session: &mut SessionState,
         attempt: &mut u32,
     ) {
-        let shown = self.target.display_address();
-        match self.target.connect().await {
+        let target = match &*self.at.borrow_and_update() {
+            Ok(target) => Ok(target.clone()),
+            Err(why) => Err(why.clone()),
+        };
+        let target = match target {
+            Ok(target) => target,
+            Err(why) => {
+                session.report_disconnect(to);
+                // Nothing is missed where nothing is.
+                status.set(SourceStatus::new(LinkState::Live, why));
+                return moved(&mut self.at).await;
+            }
+        };
+        let shown = target.display_address();
+        match target.connect().await {
             Ok(connected) => {
                 tracing::info!(nats = shown, "connected to NATS");
                 *attempt = 0;
                 session.pending_disconnect = false;
                 let runs_in = (shutdown.clone(), background.clone());
-                let why = Session::new(connected, (&self.options, &self.gate), to, session, status, runs_in)
-                    .run()
-                    .await;
+                let running =
+                    Session::new(connected, (&self.options, &self.gate), to, session, status, runs_in).run();
+                let why = tokio::select! {
+                    why = running => why,
+                    () = moved(&mut self.at) => "it is at another address or gone".to_owned(),
+                };
                 session.pending_disconnect = true;
                 session.report_disconnect(to);
                 tracing::warn!(nats = shown, why, "connection to NATS lost");
@@ -170,9 +198,23 @@ impl NatsSource {
                 *attempt += 1;
                 tracing::warn!(nats = shown, wait_s = wait.as_secs_f32(), "{why}");
                 status.set(SourceStatus::new(state, format!("{why} Retrying in {}.", seconds(wait))));
-                tokio::time::sleep(wait).await;
+                tokio::select! {
+                    () = tokio::time::sleep(wait) => {}
+                    () = moved(&mut self.at) => *attempt = 0,
+                }
             }
         }
+    }
+}
+
+fn connecting(target: &Target) -> SourceStatus {
+    SourceStatus::connecting(format!("Connecting to NATS at {}.", target.display_address()))
+}
+
+/// Waits until the server is elsewhere.
+async fn moved(at: &mut Whereabouts) {
+    if at.changed().await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 

@@ -27,13 +27,13 @@ use radixscope_intake::{Command, Payload};
 use radixscope_model::id::Worker;
 
 use self::nats::RequestPlane;
-use crate::config::{CallbackAddress, InvalidOption, Nats};
+use crate::config::CallbackAddress;
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
 use crate::source::SourceStatus;
 use crate::source::gate::{Crossing, Gate};
 use crate::source::link::LastStatus;
-use crate::source::nats::Target;
+use crate::source::nats::Whereabouts;
 use crate::time::now;
 use callback::Callback;
 use query::QueryClient;
@@ -58,21 +58,15 @@ pub struct TreeSource {
 type QueryResult = (Result<TreeResponse, QueryFailed>, usize);
 
 impl TreeSource {
-    /// A source as the command line describes it.
-    ///
-    /// # Errors
-    /// An option that cannot be used.
-    pub fn new(
+    /// `nats`: where the workers' request plane is, if it is over NATS.
+    pub(crate) fn new(
         callback: Option<CallbackAddress>,
-        nats: &Nats,
+        nats: Option<Whereabouts>,
         gate: &Arc<Gate>,
-    ) -> Result<Self, InvalidOption> {
-        let plane = match nats.nats.is_empty() {
-            true => None,
-            false => Some(RequestPlane::new(Target::new(&nats.nats, &nats.login)?)),
-        };
+    ) -> Self {
         let callback = Callback::new(callback, Arc::clone(gate));
-        Ok(Self { client: Arc::new(QueryClient::new(callback, plane, Arc::clone(gate))) })
+        let plane = nats.map(RequestPlane::new);
+        Self { client: Arc::new(QueryClient::new(callback, plane, Arc::clone(gate))) }
     }
 
     /// Runs the queries from intake until the process ends.

@@ -13,7 +13,7 @@ use radixscope_dynamo::tree_query::{QueryFailed, QueryFault};
 use super::query::refused;
 use super::response::failed;
 use crate::source::SourceStatus;
-use crate::source::nats::{INBOX, Signals, Target, missing_right};
+use crate::source::nats::{INBOX, Signals, Target, Whereabouts, missing_right};
 
 /// How often server errors are checked: they arrive within milliseconds.
 const COMPLAINTS_EVERY: Duration = Duration::from_millis(100);
@@ -22,26 +22,32 @@ const RESOLVE_WITHIN: Duration = Duration::from_secs(3);
 
 /// Queries to workers over NATS.
 pub(super) struct RequestPlane {
-    target: Target,
-    connected: Mutex<Option<(Client, Signals)>>,
+    link: Mutex<Link>,
+}
+
+struct Link {
+    /// Where the server is, which may change.
+    at: Whereabouts,
+    connected: Option<(Client, Signals)>,
 }
 
 impl RequestPlane {
-    pub(super) fn new(target: Target) -> Self {
-        Self { target, connected: Mutex::new(None) }
+    pub(super) fn new(at: Whereabouts) -> Self {
+        Self { link: Mutex::new(Link { at, connected: None }) }
     }
 
     /// The local address towards the server, which is also the way to the workers.
     pub(super) async fn local(&self) -> Result<IpAddr, QueryFailed> {
+        let target = self.link.lock().await.target()?;
         let mut why = "it has no address".to_owned();
-        for (host, port) in self.target.addresses() {
+        for (host, port) in target.addresses() {
             match timeout(RESOLVE_WITHIN, local_address_towards(&host, port)).await {
                 Ok(Ok(local)) => return Ok(local),
                 Ok(Err(error)) => why = error.to_string(),
                 Err(_) => why = format!("its name was not resolved within {} s", RESOLVE_WITHIN.as_secs()),
             }
         }
-        Err(self.unreachable(&why))
+        Err(unreachable(&target, &why))
     }
 
     /// Publishes a request and waits for its acknowledgement.
@@ -51,12 +57,12 @@ impl RequestPlane {
         message: Vec<u8>,
         within: Duration,
     ) -> Result<(), QueryFailed> {
-        let (client, signals) = self.client().await?;
+        let (target, (client, signals)) = self.link.lock().await.client().await?;
         let accepted = tokio::select! {
             accepted = timeout(within, client.request(subject.to_owned(), message.into())) => accepted,
             right = denied(&signals, subject) => {
                 let detail =
-                    format!("NATS at {} rejected the query: {right}.", self.target.display_address());
+                    format!("NATS at {} rejected the query: {right}.", target.display_address());
                 return Err(failed(QueryFault::Refused, detail));
             }
         };
@@ -67,41 +73,52 @@ impl RequestPlane {
                 let detail = format!("No worker listens on the NATS subject {subject}; it may have left.");
                 Err(failed(QueryFault::Unreachable, detail))
             }
-            Ok(Err(error)) => Err(self.unreachable(&error.to_string())),
+            Ok(Err(error)) => Err(unreachable(&target, &error.to_string())),
             Err(_) => Err(failed(
                 QueryFault::Unreachable,
                 format!("The request on the NATS subject {subject} was not acknowledged in time."),
             )),
         }
     }
+}
+
+impl Link {
+    /// Where the server is now.
+    fn target(&mut self) -> Result<Target, QueryFailed> {
+        if self.at.has_changed().unwrap_or(false) {
+            self.connected = None;
+        }
+        match &*self.at.borrow_and_update() {
+            Ok(target) => Ok(target.clone()),
+            Err(why) => Err(failed(
+                QueryFault::Unreachable,
+                format!("The worker accepts requests only over NATS. {why}"),
+            )),
+        }
+    }
 
     /// The connection, reopened if it was lost.
-    async fn client(&self) -> Result<(Client, Signals), QueryFailed> {
-        let mut connected = self.connected.lock().await;
-        if let Some((client, signals)) = &*connected
-            && !*signals.lost.borrow()
+    async fn client(&mut self) -> Result<(Target, (Client, Signals)), QueryFailed> {
+        let target = self.target()?;
+        if let Some(connected) = &self.connected
+            && !*connected.1.lost.borrow()
         {
-            return Ok((client.clone(), signals.clone()));
+            return Ok((target, connected.clone()));
         }
-        match self.target.connect().await {
-            Ok(new) => {
-                *connected = Some(new.clone());
-                Ok(new)
-            }
-            Err(SourceStatus { detail, .. }) => {
-                *connected = None;
-                Err(failed(QueryFault::Unreachable, detail))
-            }
-        }
+        self.connected = None;
+        let new = target.connect().await;
+        let new = new.map_err(|SourceStatus { detail, .. }| failed(QueryFault::Unreachable, detail))?;
+        self.connected = Some(new.clone());
+        Ok((target, new))
     }
+}
 
-    fn unreachable(&self, why: &str) -> QueryFailed {
-        let detail = format!(
-            "NATS at {}, the workers' request plane, cannot be reached: {why}.",
-            self.target.display_address()
-        );
-        failed(QueryFault::Unreachable, detail)
-    }
+fn unreachable(target: &Target, why: &str) -> QueryFailed {
+    let detail = format!(
+        "NATS at {}, the workers' request plane, cannot be reached: {why}.",
+        target.display_address()
+    );
+    failed(QueryFault::Unreachable, detail)
 }
 
 /// Waits for a permissions violation of the request or its reply; returns the missing permission. A denied request gets no

@@ -44,6 +44,8 @@ pub(super) struct Kubernetes {
     registry: Registry,
     /// Of [`PAGES`].
     page: usize,
+    /// Whether everything was handed over once.
+    is_published: bool,
 }
 
 impl Kubernetes {
@@ -65,7 +67,14 @@ impl Kubernetes {
 
     fn at(reach: Reach, of_kubernetes: Option<String>, namespace: Option<String>) -> Self {
         let failures = Failures { api: reach.shown().to_owned(), namespace: of_kubernetes };
-        Self { reach, client: None, failures, registry: Registry::new(namespace), page: 0 }
+        Self {
+            reach,
+            client: None,
+            failures,
+            registry: Registry::new(namespace),
+            page: 0,
+            is_published: false,
+        }
     }
 
     /// The namespace of Kubernetes as it is shown.
@@ -218,7 +227,16 @@ impl Kubernetes {
     }
 
     async fn publish(&mut self, to: &mut Follower<'_>) -> Result<(), HubEnded> {
-        self.hand_over(to).await?;
+        if self.is_published {
+            self.hand_over(to).await?;
+        } else {
+            // What another store had, which was read before this one, is gone unless it is here too.
+            self.is_published = true;
+            self.registry.hand_over_all();
+            to.begin_pass();
+            self.hand_over(to).await?;
+            to.end_pass().await?;
+        }
         let (count, remarks) = (to.count(), self.registry.remarks());
         let place = match &self.failures.namespace {
             Some(namespace) => format!("Kubernetes namespace {namespace}"),

@@ -56,7 +56,7 @@ struct Running {
 
 impl Running {
     fn start(tunnel: Tunnel) -> Self {
-        let (pods, of_source) = watch::channel(Pods::of(&[]));
+        let (pods, of_source) = watch::channel(Pods::default());
         let cli: Cli = clap::Parser::try_parse_from(["radixscope", "serve", "--kubernetes"]).unwrap();
         let Command::Serve(serve) = cli.command else { panic!("not serve") };
         let gate = Arc::new(Gate::new(&serve.from).through(Arc::new(tunnel)));
@@ -70,7 +70,7 @@ impl Running {
     }
 
     fn set(&self, pods: &[PodInfo]) {
-        self.pods.send_replace(Pods::of(pods));
+        self.pods.send_replace(Pods::found(pods));
     }
 
     /// Takes what is handed over until the state is so.
