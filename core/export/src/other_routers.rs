@@ -36,7 +36,7 @@ pub struct OtherRouterRow {
 /// Something that is counted.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct TallyRow {
-    /// What, see [`id`].
+    /// What, by its name for programs (`by_prefix` …).
     #[serde(serialize_with = "id")]
     pub what: Counter,
     /// Over the last `window_s`.
