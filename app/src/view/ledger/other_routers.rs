@@ -3,8 +3,8 @@
 use leptos::prelude::*;
 use radixscope_export::other_routers::{OtherRouterRow, TallyLine};
 use radixscope_insight::latency::WINDOW_MS;
+use radixscope_model::number_format::duration;
 
-use crate::format;
 use crate::store::Store;
 use crate::view::control::view;
 
@@ -24,7 +24,7 @@ pub(super) fn OtherRouters(store: Store) -> impl IntoView {
     let router = move |(name, make, lines): (String, &'static str, Vec<TallyLine>)| {
         view! {
             <section class="other-router" data-testid="other-router">
-                <h3>{make} " " <span class="quiet">{name} ", last " {format::duration(WINDOW_MS as f64)}</span></h3>
+                <h3>{make} " " <span class="quiet">{name} ", last " {duration(WINDOW_MS as f64)}</span></h3>
                 <dl>{lines.into_iter().map(line).collect_view()}</dl>
             </section>
         }
