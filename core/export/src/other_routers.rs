@@ -77,13 +77,15 @@ const fn words(counter: Counter) -> (&'static str, &'static str, &'static str) {
         Counter::NoPrefix => {
             ("no_prefix", "no prefix", "no engine had a part of the prompt: the least busy engine was chosen")
         }
-        Counter::MatchedNothing => ("0", "0 %", "the chosen engine had nothing of the prompt"),
-        Counter::MatchedQuarter => ("1-25", "1–25 %", "the chosen engine had up to 25 % of the prompt"),
-        Counter::MatchedHalf => ("26-50", "26–50 %", "the chosen engine had up to 50 % of the prompt"),
-        Counter::MatchedThreeQuarters => {
-            ("51-75", "51–75 %", "the chosen engine had up to 75 % of the prompt")
+        Counter::MatchedNothing => ("0", "none", "the chosen engine had nothing of the prompt"),
+        Counter::MatchedQuarter => {
+            ("1-25", "up to a quarter", "the chosen engine had up to 25 % of the prompt")
         }
-        Counter::MatchedMore => ("76-100", "76–100 %", "the chosen engine had more than 75 % of the prompt"),
+        Counter::MatchedHalf => ("26-50", "up to half", "the chosen engine had up to 50 % of the prompt"),
+        Counter::MatchedThreeQuarters => {
+            ("51-75", "up to three quarters", "the chosen engine had up to 75 % of the prompt")
+        }
+        Counter::MatchedMore => ("76-100", "more", "the chosen engine had more than 75 % of the prompt"),
         Counter::ReceivedRequests => {
             ("received", "received", "requests received, also those for which there was no engine")
         }
@@ -146,11 +148,8 @@ impl OtherRouterRow {
         let shares = |label, rows: &[TallyRow], of: &str| {
             let sum: u64 = rows.iter().map(|row| row.latest).sum();
             let session: u64 = rows.iter().map(|row| row.session).sum();
-            let part = |row: &TallyRow| {
-                let share =
-                    if sum == 0 { UNKNOWN.to_owned() } else { percent(row.latest as f64 / sum as f64) };
-                format!("{} {share}", words(row.what).1)
-            };
+            let part =
+                |row: &TallyRow| format!("{} {}", percent(row.latest as f64 / sum as f64), words(row.what).1);
             let explain = |row: &TallyRow| {
                 let (_, name, what) = words(row.what);
                 format!("{name}: {what}: {} of {}", count(row.latest), count(sum))
@@ -158,11 +157,11 @@ impl OtherRouterRow {
             let parts: Vec<String> = rows.iter().map(part).collect();
             let mut title: Vec<String> = rows.iter().map(explain).collect();
             title.push(format!("{} since it was first scraped", plural(session, of, &format!("{of}s"))));
-            TallyLine {
-                label,
-                text: format!("{} of {}", parts.join(" · "), plural(sum, of, &format!("{of}s"))),
-                title: title.join(".\n"),
-            }
+            let text = match sum {
+                0 => format!("no {of} in this time"),
+                sum => format!("{}, of {}", parts.join(" · "), plural(sum, of, &format!("{of}s"))),
+            };
+            TallyLine { label, text, title: title.join(".\n") }
         };
         let mut lines = Vec::new();
         if !self.choices.is_empty() {
@@ -271,7 +270,7 @@ mod tests {
         let cluster = cluster([scrape(0.0), scrape(2.0)]);
         let rows = OtherRouterRow::all(&cluster, Millis(5_000));
         let expected = [
-            ("Chosen", "by prefix 75 % · prefix skipped 0 % · no prefix 25 % of 8 choices".to_owned()),
+            ("Chosen", "75 % by prefix · 0 % prefix skipped · 25 % no prefix, of 8 choices".to_owned()),
             ("Requests", "KV events missed 0".to_owned()),
             ("Index", "follows the KV events of 2 engines".to_owned()),
         ];
@@ -301,6 +300,6 @@ mod tests {
             ..Scrape::new("gateway", ProcessRole::AibrixGateway)
         };
         let rows = OtherRouterRow::all(&cluster([idle]), Millis(5_000));
-        assert_eq!(lines(&rows), [("Chosen", format!("by prefix {UNKNOWN} of 0 choices"))]);
+        assert_eq!(lines(&rows), [("Chosen", "no choice in this time".to_owned())]);
     }
 }

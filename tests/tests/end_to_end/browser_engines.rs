@@ -98,7 +98,7 @@ async fn what_a_gateway_counts_of_its_choices_is_in_decisions_and_in_the_api() {
         page.open(&server.url("/?view=decisions")).await;
         page.until("its choices with their shares", async |page| {
             let lines = page.texts("[data-testid=other-router] dd").await;
-            let chosen = "by prefix 75 % · prefix skipped 0 % · no prefix 25 % of 4 choices";
+            let chosen = "75 % by prefix · 0 % prefix skipped · 25 % no prefix, of 4 choices";
             let is_so = lines.first().is_some_and(|line| line == chosen)
                 && lines.iter().any(|line| line == "follows the KV events of 2 engines");
             wait::expect(is_so, || format!("{lines:?}"))

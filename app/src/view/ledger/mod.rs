@@ -127,11 +127,18 @@ fn Summary(ledger: Ledger) -> impl IntoView {
 #[component]
 fn Nothing(store: Store) -> impl IntoView {
     let hint = Memo::new(move |_| store.on_beat(|cluster| cluster.decisions_hint()));
+    let only_counts = Memo::new(move |_| {
+        store.on_beat(|cluster| cluster.processes().iter().any(|process| process.role.is_other_router()))
+    });
+    let text = move || match only_counts.get() {
+        true => "The router above counts its choices and reports none of them one by one.",
+        false => "Every request that the KV router places is listed here, with the cost of every candidate.",
+    };
     view! {
         <Show when=move || store.ready()
             fallback=|| view! { <Waiting id="ledger-wait"/> }>
             <Empty id="ledger-empty" head=NO_DECISION>
-                <p>"Every request that the KV router places is listed here, with the cost of every candidate."</p>
+                <p>{move || text()}</p>
                 {move || hint.get().map(|hint| view! { <HintList hint/> })}
             </Empty>
         </Show>

@@ -24,7 +24,7 @@ pub(super) fn OtherRouters(store: Store) -> impl IntoView {
     let router = move |(name, make, lines): (String, &'static str, Vec<TallyLine>)| {
         view! {
             <section class="other-router" data-testid="other-router">
-                <h3>{make} " " <span class="quiet">{name} ", last " {duration(WINDOW_MS as f64)}</span></h3>
+                <h3>{make} <span class="quiet">" · " {name} ", last " {duration(WINDOW_MS as f64)}</span></h3>
                 <dl>{lines.into_iter().map(line).collect_view()}</dl>
             </section>
         }
