@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use hashbrown::HashMap;
 
 use radixscope_model::id::Millis;
-use radixscope_model::record::ClientMeasured;
+use radixscope_model::record::{ClientMeasured, MAX_CLIENT_ID_BYTES};
 
 /// Ids of clients remembered, and results that wait: as many as requests are remembered.
 const MAX_CLIENT_IDS: usize = 1 << 16;
@@ -29,13 +29,16 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    /// The client's id of a request becomes known. Gives the result that waited for it.
+    /// The client's id of a request becomes known. Gives the result that waited for it. Ids longer than a client's may be are of no
+    /// request.
     pub(super) fn name(
         &mut self,
         client_id: &str,
         (router, http): (Option<&str>, Option<&str>),
     ) -> Option<ClientMeasured> {
+        let mut ids = [Some(client_id), router, http].into_iter().flatten();
         if (router.is_none() && http.is_none())
+            || ids.any(|id| id.len() > MAX_CLIENT_ID_BYTES)
             || self.requests.get(client_id).is_some_and(|(known, _)| known.is_some() || router.is_none())
         {
             return None;
@@ -85,5 +88,33 @@ impl Clients {
     fn give_up(&mut self) {
         let oldest = self.received.pop_front();
         self.unknown.extend(oldest.and_then(|(_, id)| self.waiting.remove(&id)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use radixscope_model::record::Outcome;
+
+    #[test]
+    fn ids_that_are_too_long_are_not_retained() {
+        let measured = ClientMeasured {
+            sent_ms: Millis(1),
+            ended_ms: Millis(2),
+            ttft_us: None,
+            itl_us: None,
+            duration_us: None,
+            outcome: Outcome::Success,
+            status: None,
+        };
+        let mut clients = Clients::default();
+        assert_eq!(clients.measured(Some("c"), measured, Millis(3)), None);
+        let long = "r".repeat(MAX_CLIENT_ID_BYTES + 1);
+        assert_eq!(clients.name("c", (Some(&long), None)), None);
+        assert_eq!(clients.name("c", (None, Some(&long))), None);
+        assert_eq!(clients.name(&long, (Some("r"), None)), None);
+        assert!(clients.requests.is_empty() && clients.named.is_empty());
+        let longest = &long[1..];
+        assert_eq!(clients.name("c", (Some(longest), None)), Some(measured));
     }
 }

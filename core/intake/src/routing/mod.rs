@@ -76,8 +76,8 @@ use radixscope_dynamo::trace::{RequestTrace, TracedSelection};
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{
-    ClientResult, Decision, DecisionSource, DepartureCause, Entry, MAX_CLIENT_ID_BYTES, NotReconstructed,
-    Progress, Record, ReportedSettings, Role, RoleEvidence, Scores, SettingsSource,
+    ClientResult, Decision, DecisionSource, DepartureCause, Entry, NotReconstructed, Progress, Record,
+    ReportedSettings, Role, RoleEvidence, Scores, SettingsSource,
 };
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::{Cluster, DecisionEntry, Follow};
@@ -548,9 +548,6 @@ impl Routing {
 
     /// Which request it is that a client gave this id.
     fn name_client(&mut self, client_id: &str, ids: (Option<&str>, Option<&str>), received_ms: Millis) {
-        if client_id.len() > MAX_CLIENT_ID_BYTES {
-            return;
-        }
         if let Some(measured) = self.clients.name(client_id, ids) {
             self.book.set_client(ids, measured, received_ms);
         }
