@@ -40,6 +40,7 @@ pub(crate) use access::is_guessable;
 pub use base_path::BasePath;
 pub use check::{Check, CheckMode, MinSeverity, Output};
 pub use discovery_at::{DiscoveryAt, EtcdServers};
+pub(crate) use engine_at::pool_of_model;
 pub use engine_at::{EngineAddress, EngineAt};
 pub use host::AllowedHost;
 pub use indexer_url::IndexerUrl;
@@ -289,8 +290,8 @@ pub struct Engines {
     /// asks SGLang for all of these. Can be repeated, or separated by semicolons [default: none; default pool: the engine's name]
     #[arg(long, env = "RADIXSCOPE_ENGINE_EVENTS", value_name = "ENGINE=ADDRESS[,KEY=VALUE…]", value_delimiter = ';', value_parser = Redacted(EngineAt::from_str))]
     pub engine_events: Vec<EngineAt>,
-    /// Standalone KV indexer (python -m dynamo.indexer) of the same engines: its index is read and compared with the tree, block by
-    /// block; can be repeated, or separated by commas [default: none]
+    /// Standalone KV indexer (python -m dynamo.indexer) or selection service: its index is read and compared with the tree, block by
+    /// block. Without another source of KV events, the engines that it lists are listened to. Can be repeated, or separated by commas [default: none]
     #[arg(long, env = "RADIXSCOPE_INDEXER", value_name = "URL", value_delimiter = ',', value_parser = Redacted(IndexerUrl::from_str))]
     pub indexer: Vec<IndexerUrl>,
     /// Seconds between readings of an index, 0.2 to 3600

@@ -27,6 +27,12 @@ pub struct Listener {
     pub endpoint: String,
     /// How that goes: `active`, `pending`, `paused`, `failed`; empty: not reported.
     pub status: String,
+    /// Where the engine sends recent batches again; empty: not reported.
+    pub replay: String,
+    /// Name of its model; empty: not reported.
+    pub model: String,
+    /// Group of its model's workers among which requests are routed; empty: not reported.
+    pub group: String,
 }
 
 /// What an indexer knows.
@@ -49,6 +55,12 @@ struct Entry<'a> {
     status: Option<Text<'a>>,
     #[serde(borrow)]
     kv_events_endpoint: Option<Text<'a>>,
+    #[serde(borrow)]
+    replay_endpoint: Option<Text<'a>>,
+    #[serde(borrow)]
+    model_name: Option<Text<'a>>,
+    #[serde(borrow)]
+    routing_group: Option<Text<'a>>,
     data_parallel_start_rank: Option<u32>,
     #[serde(borrow, default, alias = "kv_events_endpoints")]
     endpoints: BTreeMap<Cow<'a, str>, Text<'a>>,
@@ -121,8 +133,9 @@ impl Entry<'_> {
         if ranks.is_empty() {
             ranks.push(self.data_parallel_start_rank.unwrap_or(0));
         }
-        // The address of the first rank.
+        // The addresses of the first rank.
         let first = self.kv_events_endpoint.as_ref().filter(|_| ranks.len() == 1);
+        let replay = self.replay_endpoint.as_ref().filter(|_| ranks.len() == 1);
         for dp_rank in ranks.into_iter().take(MAX_WORKERS.saturating_sub(to.len())) {
             let key = dp_rank.to_string();
             let listener = self.listeners.get(key.as_str());
@@ -130,15 +143,22 @@ impl Entry<'_> {
                 listener.and_then(|of| of.endpoint.as_ref()).or(self.endpoints.get(key.as_str())).or(first);
             let status = listener.and_then(|of| of.status.as_ref()).map_or(own_status, |Text(status)| status);
             let listener = Listener {
-                endpoint: kept(endpoint.map_or("", |Text(endpoint)| endpoint)),
-                status: kept(status),
+                endpoint: kept(endpoint),
+                status: kept_text(status),
+                replay: kept(replay),
+                model: kept(self.model_name.as_ref()),
+                group: kept(self.routing_group.as_ref()),
             };
             to.insert(Worker { id: WorkerId(self.instance_id), dp_rank }, listener);
         }
     }
 }
 
-fn kept(text: &str) -> String {
+fn kept(text: Option<&Text<'_>>) -> String {
+    kept_text(text.map_or("", |Text(text)| text))
+}
+
+fn kept_text(text: &str) -> String {
     text[..text.floor_char_boundary(MAX_TEXT_BYTES)].to_owned()
 }
 
@@ -193,8 +213,13 @@ mod tests {
     #[test]
     fn an_index_is_read_worker_by_worker() {
         let index = decode(WORKERS, DUMP, None).unwrap();
-        let listener =
-            |port: u16| Listener { endpoint: format!("tcp://127.0.0.1:{port}"), status: "active".to_owned() };
+        let listener = |port: u16| Listener {
+            endpoint: format!("tcp://127.0.0.1:{port}"),
+            status: "active".to_owned(),
+            replay: String::new(),
+            model: "default".to_owned(),
+            group: "default".to_owned(),
+        };
         let expected = BTreeMap::from([(worker(1, 0), listener(8091)), (worker(2, 0), listener(8092))]);
         assert_eq!(index.listeners, expected);
         let held: Vec<_> = index.blocks.iter().map(|(&worker, names)| (worker, names.len())).collect();
@@ -227,6 +252,9 @@ mod tests {
         let listener = |port: u16| Listener {
             endpoint: format!("tcp://127.0.0.1:{port}"),
             status: "schedulable".to_owned(),
+            replay: String::new(),
+            model: "m".to_owned(),
+            group: "default".to_owned(),
         };
         assert_eq!(index.listeners, [(worker(1, 0), listener(8091)), (worker(2, 0), listener(8092))].into());
         let held: Vec<_> = index.blocks.iter().map(|(&worker, names)| (worker, names.len())).collect();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::anyhow;
+use tokio::sync::watch;
 
 use radixscope_model::record::SourceKind;
 
@@ -21,7 +22,8 @@ pub(super) fn is_nothing(from: &Sources) -> bool {
         || !nats.nats.is_empty()
         || discovery.discovery.is_some()
         || !zmq.zmq_broker.is_empty()
-        || !engines.engine_events.is_empty();
+        || !engines.engine_events.is_empty()
+        || !engines.indexer.is_empty();
     let has_traces = !traces.request_trace.is_empty() || traces.otlp.is_some();
     !has_plane && logs.logs.is_empty() && !has_traces && prometheus.prometheus.is_empty()
 }
@@ -30,7 +32,7 @@ pub(super) fn is_nothing(from: &Sources) -> bool {
 pub(super) fn feeds(from: Sources, found: Option<InKubernetes>) -> Result<Feeds, Failure> {
     if is_nothing(&from) {
         return Err(Failure::Usage(anyhow!(
-            "nothing to listen to: give --kubernetes, --discovery, --nats, --zmq-broker, --engine-events, --prometheus, --logs, --request-trace or --otlp; `radixscope sources` detects \
+            "nothing to listen to: give --kubernetes, --discovery, --nats, --zmq-broker, --engine-events, --indexer, --prometheus, --logs, --request-trace or --otlp; `radixscope sources` detects \
              what is there and prints the command"
         )));
     }
@@ -78,14 +80,19 @@ pub(super) fn feeds(from: Sources, found: Option<InKubernetes>) -> Result<Feeds,
         (given, _) => given,
     };
     let is_found = source.is_some();
+    let has_events = is_found
+        || found.is_some()
+        || !listen_to.nats.is_empty()
+        || !zmq.zmq_broker.is_empty()
+        || !engines.engine_events.is_empty();
+    let lists = (!has_events && !engines.indexer.is_empty()).then(|| watch::Sender::new(zmq::Lists::new()));
     feeds.extend(source.map(|source| {
         let name = source.name().to_owned();
         Feed::new(name, SourceKind::Discovery, |to, stopped| source.run(to, stopped))
     }));
-    if listen_to.nats.is_empty() && zmq.zmq_broker.is_empty() && engines.engine_events.is_empty() && !is_found
-    {
+    if !has_events && lists.is_none() {
         tracing::warn!(
-            "no source of KV events: cached blocks stay unknown without --nats, --discovery, --zmq-broker or --engine-events"
+            "no source of KV events: cached blocks stay unknown without --nats, --discovery, --zmq-broker, --engine-events or --indexer"
         );
     }
     if !listen_to.nats.is_empty() {
@@ -103,7 +110,12 @@ pub(super) fn feeds(from: Sources, found: Option<InKubernetes>) -> Result<Feeds,
         let source = source.map_err(|error| Failure::Usage(error.into()))?;
         feeds.push(Feed::new(source.name(), SourceKind::Engines, |to, stopped| source.run(to, stopped)));
     }
-    let sources = indexer::IndexerSource::all(engines.indexer, engines.indexer_interval);
+    if let Some(lists) = &lists {
+        let source = zmq::ListedEngines::new(lists.subscribe(), &gate);
+        let name = zmq::ListedEngines::NAME.to_owned();
+        feeds.push(Feed::new(name, SourceKind::Engines, |to, stopped| source.run(to, stopped)));
+    }
+    let sources = indexer::IndexerSource::all(engines.indexer, engines.indexer_interval, lists.as_ref());
     feeds.extend(sources.map_err(|error| Failure::Usage(error.into()))?.into_iter().map(|source| {
         Feed::new(source.name().to_owned(), SourceKind::Indexer, |to, stopped| source.run(to, stopped))
     }));

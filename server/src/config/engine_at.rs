@@ -200,8 +200,19 @@ fn engine_named(name: &str) -> Result<Option<Engine>, String> {
         .ok_or_else(|| format!("unknown engine {name:?}: vllm, sglang, trtllm or auto; {EXPECTED}"))
 }
 
+/// Whether a name of a pool may have it.
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
+}
+
+/// The pool of the engines of a model. `None`: nothing of its name can be in that of a pool.
+pub(crate) fn pool_of_model(model: &str) -> Option<String> {
+    let model = model.trim_matches(['"', '\'', '/']);
+    let plain = model.chars().map(|c| if is_plain(c) { c } else { '-' });
+    Some(plain.take(MAX_POOL_BYTES).collect()).filter(|pool: &String| !pool.is_empty())
+}
+
 fn pool_named(name: &str) -> Result<String, String> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let is_name = (1..=MAX_POOL_BYTES).contains(&name.len()) && name.chars().all(is_plain);
     if is_name { Ok(name.to_owned()) } else { Err("pool: expected letters, digits, -, _ and .".to_owned()) }
 }

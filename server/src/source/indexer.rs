@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use bytes::Bytes;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use url::Url;
 
@@ -16,8 +17,10 @@ use radixscope_model::number_format::{count, plural};
 use radixscope_model::record::{LinkState, Topic};
 
 use super::SourceStatus;
+use super::gate::is_here;
 use super::http_get::{Bounds, HttpGet};
 use super::link::LastStatus;
+use super::zmq::{ListedEngine, Lists};
 use crate::config::{IndexerUrl, InvalidOption};
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
@@ -35,6 +38,8 @@ pub struct IndexerSource {
     name: String,
     every: Duration,
     http: HttpGet,
+    /// Where the engines that it lists go. `None`: another source has the engines.
+    lists: Option<watch::Sender<Lists>>,
 }
 
 /// What a reading gave.
@@ -44,17 +49,22 @@ struct Reading {
 }
 
 impl IndexerSource {
-    /// A source for each address.
+    /// A source for each address. `lists`: where the engines that it lists go, if they are to be listened to.
     ///
     /// # Errors
     /// TLS cannot be set up.
-    pub fn all(urls: Vec<IndexerUrl>, every: Duration) -> Result<Vec<Self>, InvalidOption> {
+    pub fn all(
+        urls: Vec<IndexerUrl>,
+        every: Duration,
+        lists: Option<&watch::Sender<Lists>>,
+    ) -> Result<Vec<Self>, InvalidOption> {
         let http = HttpGet::new()?;
         let source = |IndexerUrl(url): IndexerUrl| Self {
             name: format!("indexer/{}", shown(&url)),
             url,
             every,
             http: http.clone(),
+            lists: lists.cloned(),
         };
         Ok(urls.into_iter().map(source).collect())
     }
@@ -82,7 +92,7 @@ impl IndexerSource {
             let started = Instant::now();
             let (status, wait) = match self.read().await {
                 Ok(Reading { index: Ok(index), size_bytes }) => {
-                    let detail = format!(
+                    let mut detail = format!(
                         "Reading the index of {shown} every {} s: {} with {}.",
                         self.every.as_secs_f64(),
                         plural(index.listeners.len() as u64, "worker", "workers"),
@@ -92,6 +102,7 @@ impl IndexerSource {
                             "blocks"
                         ),
                     );
+                    detail.push_str(&self.list(&index));
                     let payload =
                         Payload::Indexer { name: Arc::clone(&name), index: Arc::new(index), size_bytes };
                     to.deliver(now(), payload).await?;
@@ -113,6 +124,27 @@ impl IndexerSource {
             };
             last.report(to, &self.name, status).await?;
             sleep_until(started + wait).await;
+        }
+    }
+
+    /// Hands on the engines that it lists. Gives what to say of those that cannot be listened to.
+    fn list(&self, index: &Index) -> String {
+        let Some(lists) = &self.lists else { return String::new() };
+        let (engines, unusable) = ListedEngine::all(index, self.url.host_str().is_some_and(is_here));
+        lists.send_if_modified(|lists| {
+            let is_new = lists.get(&self.name) != Some(&engines);
+            lists.insert(self.name.clone(), engines);
+            is_new
+        });
+        match unusable.first() {
+            None => String::new(),
+            Some(first) => {
+                let more = match unusable.len() {
+                    1 => String::new(),
+                    all => format!(" and {} more", count(all as u64 - 1)),
+                };
+                format!(" It lists {first:?}{more}, where nothing can be connected to.")
+            }
         }
     }
 

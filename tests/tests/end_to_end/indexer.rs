@@ -64,6 +64,33 @@ async fn a_selection_service_is_compared_too_and_shows_what_it_has_reserved() {
     server.until_cluster("its index and its loads", read).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn engines_that_an_indexer_lists_are_listened_to_when_nothing_else_names_any() {
+    let engines = [&Publisher::bind(1), &Publisher::bind(1)];
+    let (address, answers) = indexer(&engines).await;
+    let server = serve(address, &[]).await;
+    engines.iter().for_each(|engine| publish(engine, usize::MAX));
+    let held = EngineRecording::of("vllm-0.28.0").expected.held as u64;
+    let blocks = |cluster: &Value| -> Vec<(String, Value)> {
+        let workers = cluster["workers"].as_array().cloned().unwrap_or_default();
+        let shown = |of: &Value| (of["pool"].to_string(), of["blocks"].clone());
+        workers.iter().filter(|of| of["gone"].is_null()).map(shown).collect()
+    };
+    let both = |cluster: &Value| {
+        let now = blocks(cluster);
+        let are_so = now.len() == 2 && now.iter().all(|(_, of)| *of == held);
+        let compared = of(cluster, "1")["compared"]["same_blocks"] == 69;
+        wait::expect(are_so && compared, || format!("{now:?} {}", cluster["indexers"]))
+    };
+    server.until_cluster("both engines, compared with its index", both).await;
+    let left = |cluster: &Value| {
+        let now = blocks(cluster);
+        wait::expect(now.is_empty(), || format!("{now:?}"))
+    };
+    *answers.lock().expect("no panic") = ("[]".to_owned(), "{}".to_owned());
+    server.until_cluster("engines that have left", left).await;
+}
+
 fn publish(engine: &Publisher, batches: usize) {
     engine.wait_for_subscribers("", 1);
     for frames in EngineRecording::of("vllm-0.28.0").live.iter().take(batches) {

@@ -44,7 +44,7 @@ impl Indexers {
         all.truncate(MAX_INDEXED_WORKERS);
         let blocks = |of: &Worker| index.blocks.get(of).map_or(&[][..], Vec::as_slice);
         let indexed = |of: &Worker| {
-            let Listener { endpoint, status } = index.listeners.get(of).cloned().unwrap_or_default();
+            let Listener { endpoint, status, .. } = index.listeners.get(of).cloned().unwrap_or_default();
             IndexedWorker {
                 instance_id: of.id.0,
                 dp_rank: of.dp_rank,

@@ -101,6 +101,8 @@ pub(crate) enum Evidence<'e> {
     Named(&'e NamedBy),
     /// Discovery, whatever entry.
     Discovery,
+    /// The list of a KV indexer, which may be on this machine.
+    Indexer { is_here: bool },
     /// The command line.
     Operator,
 }
@@ -292,6 +294,7 @@ impl Gate {
         let is_local = match evidence {
             Evidence::Operator => return None,
             Evidence::Discovery | Evidence::Named(NamedBy::Entry { .. }) => self.is_discovery_here,
+            Evidence::Indexer { is_here } => is_here,
             Evidence::Named(NamedBy::Frontend { name }) => self.frontends_here.contains(&**name),
         };
         Special::of(ip)
@@ -302,6 +305,7 @@ impl Gate {
     fn not_connected(&self, host: &str, ip: IpAddr, special: Special, evidence: Evidence<'_>) -> String {
         let by = match evidence {
             Evidence::Named(by) => by.to_string().chars().take(MAX_EVIDENCE_CHARS).collect(),
+            Evidence::Indexer { .. } => "a KV indexer".to_owned(),
             Evidence::Discovery | Evidence::Operator => "discovery".to_owned(),
         };
         let name = if host.parse::<IpAddr>().is_ok() { String::new() } else { format!("{host} has ") };
@@ -324,7 +328,7 @@ impl Gate {
 }
 
 /// Whether a host, as a URL has it, is this machine: by its name or by one of its addresses.
-fn is_here(host: &str) -> bool {
+pub(crate) fn is_here(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     match bare.parse::<IpAddr>() {
         // Only an address of this machine can be bound; nothing is sent.

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use radixscope_model::record::Engine;
 
 use super::pods::Labels;
+use crate::config::pool_of_model;
 
 /// The engine in a pod of llm-d.
 const ENGINE: &str = "llm-d.ai/engine-type";
@@ -21,8 +22,6 @@ const VLLM_PORT: u16 = 8000;
 const SGLANG_PORT: u16 = 30_000;
 /// Most ranks that are believed.
 const MAX_RANKS: u16 = 1_024;
-/// Longest name of a pool, in bytes.
-const MAX_POOL_BYTES: usize = 64;
 
 /// An engine in a pod.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -106,7 +105,7 @@ impl PodEngine {
             (_, None, None) => PodEvents::At { port: VLLM_EVENTS_PORT, replay: None, ranks: ranks(&words) },
         };
         let model = model_of(&words).or_else(|| labels.get(MODEL).map(String::as_str));
-        let pool = model.map(pool_named).filter(|pool| !pool.is_empty());
+        let pool = model.and_then(pool_of_model);
         let reports = engine != Some(Engine::Sglang) || words.contains(&"--enable-metrics");
         let usual = match engine {
             Some(Engine::Sglang) => Some(SGLANG_PORT),
@@ -196,13 +195,6 @@ fn model_of<'w>(words: &[&'w str]) -> Option<&'w str> {
         words.get(at + 1).copied().filter(|word| !word.starts_with('-'))
     };
     value_of(words, &["--served-model-name", "--model", "--model-path"]).or_else(after_serve)
-}
-
-/// A model as the name of a pool.
-fn pool_named(model: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let plain = model.trim_matches(['"', '\'', '/']).chars().map(|c| if is_plain(c) { c } else { '-' });
-    plain.take(MAX_POOL_BYTES).collect()
 }
 
 #[cfg(test)]

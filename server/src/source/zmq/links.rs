@@ -17,6 +17,8 @@ pub(super) const ENGINES: &str = "engines";
 /// The same in the pods of a cluster.
 #[cfg(feature = "kubernetes")]
 pub(super) const POD_ENGINES: &str = "publishers in pods";
+/// The same of an indexer's list.
+pub(super) const LISTED_ENGINES: &str = "publishers listed by indexers";
 
 /// The state of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -87,6 +89,9 @@ impl Links {
                 LinkState::Live,
                 "No pod of an engine without Dynamo that publishes KV events.",
             );
+        }
+        if all == 0 && *what == LISTED_ENGINES {
+            return SourceStatus::new(LinkState::Live, "No indexer lists an engine.");
         }
         if all == 0 && *what == ENGINES {
             return SourceStatus::new(LinkState::Live, "Waiting for engines to connect.");

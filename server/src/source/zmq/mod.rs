@@ -37,9 +37,9 @@ use crate::source::SourceStatus;
 use crate::source::gate::{Crossing, Evidence, Gate};
 use crate::source::link::{StatusSender, doubled, next_command, run_on_thread, with_jitter};
 use broker::Brokers;
-pub use engines::EngineSource;
 #[cfg(feature = "kubernetes")]
 pub use engines::PodEngines;
+pub use engines::{EngineSource, ListedEngine, ListedEngines, Lists};
 use links::{Links, PublisherLink};
 use peer::Timeouts;
 use publisher::Publisher;

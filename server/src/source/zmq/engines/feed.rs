@@ -75,7 +75,6 @@ impl Output {
     }
 
     /// Says that it is gone for good.
-    #[cfg(feature = "kubernetes")]
     pub(super) async fn ended(&self) -> Result<(), HubEnded> {
         let input = EngineInput::Link { state: LinkState::Ended, detail: Box::default() };
         self.to.deliver(now(), self.payload(input)).await

@@ -5,11 +5,14 @@
 //! run on one thread as those to Dynamo's publishers do. Batches are numbered from 0 for each process, and the latest (10,000 by default)
 //! can be requested again from a second socket. So a late listener begins with those, and what a break of the connection cost is requested
 //! when it is back (`sequencer`). Only frames are read here. SGLang says over HTTP where it publishes (`server_info`); engines whose
-//! endpoint names a host connect to this process instead (`bound`). `/kv_cache_events` of TensorRT-LLM is never requested: reading it
+//! endpoint names a host connect to this process instead (`bound`). Those in pods (`pods`) and those that an indexer lists (`listed`) come
+//! and go. `/kv_cache_events` of TensorRT-LLM is never requested: reading it
 //! takes the events from whom they are for.
 
+mod attached;
 mod bound;
 mod feed;
+mod listed;
 #[cfg(feature = "kubernetes")]
 mod pods;
 mod sequencer;
@@ -18,7 +21,7 @@ mod server_info;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -40,11 +43,13 @@ use crate::shutdown::Shutdown;
 use crate::source::SourceStatus;
 use crate::source::gate::{Crossing, Evidence, Gate};
 use crate::source::link::StatusSender;
+use attached::Outputs;
 use bound::Bound;
 use feed::{Feed, Output};
+pub use listed::{ListedEngine, ListedEngines, Lists};
 #[cfg(feature = "kubernetes")]
 pub use pods::PodEngines;
-use server_info::{Client, Layout};
+use server_info::{Client, Layout, Socket, ranks_of};
 
 /// Engines named in the name of the source; of more, how many.
 const NAMED: usize = 3;
@@ -72,6 +77,11 @@ impl Named {
     fn of(engine: &EngineAt) -> Self {
         let subject = Arc::new(Subject::of_engines(&engine.pool));
         Self { engine: engine.engine, subject, pod_uid: Box::default() }
+    }
+
+    /// The name of the publisher at `endpoint` of the engine `who`: the address of a pod says little.
+    fn name_at(&self, endpoint: &ZmqEndpoint, who: &str) -> String {
+        if self.pod_uid.is_empty() { endpoint.to_string() } else { format!("{endpoint} of {who}") }
     }
 
     /// The publisher `name` of the engine `who`.
@@ -127,18 +137,15 @@ impl EngineSource {
             let (gate, timeouts) = (Arc::clone(&self.gate), self.timeouts);
             match &engine.address {
                 EngineAddress::Publisher(first) => {
-                    let sockets = |first: &ZmqEndpoint| ranks_of(first, engine.ranks);
-                    let replays = engine.replay.as_ref().map(sockets).unwrap_or_default();
-                    let layout = Layout { publishers: sockets(first), replays, is_elsewhere: false };
-                    for (rank, endpoint) in layout.publishers.iter().enumerate() {
+                    let layout = Layout::of_ranks(first, engine.replay.as_ref(), engine.ranks);
+                    for socket in &layout.sockets {
                         if links.len() == MAX_PUBLISHERS {
                             links.excluded += 1;
                             continue;
                         }
-                        let report = link(endpoint.to_string(), &mut links);
+                        let report = link(socket.endpoint.to_string(), &mut links);
                         let (who, way) = (first.to_string(), (&gate, timeouts));
-                        let (feed, output) =
-                            feed((&named, &who), (&layout, Evidence::Operator), rank, way, &to);
+                        let (feed, output) = feed((&named, &who), (socket, Evidence::Operator), way, &to);
                         // In the order of the command line.
                         output.link(LinkState::Connecting, "");
                         tokio::spawn(feed.listen(output, report));
@@ -185,26 +192,15 @@ impl EngineSource {
     }
 }
 
-/// Sockets of the ranks of an engine, that of the first given.
-fn ranks_of(first: &ZmqEndpoint, ranks: u16) -> Vec<ZmqEndpoint> {
-    let socket = |rank| Some(ZmqEndpoint { host: first.host.clone(), port: first.port.checked_add(rank)? });
-    (0..ranks).filter_map(socket).collect()
-}
-
 /// The publisher of a rank. `who`: the engine.
 fn feed(
     (named, who): (&Named, &str),
-    (layout, evidence): (&Layout, Evidence<'static>),
-    rank: usize,
+    (socket, evidence): (&Socket, Evidence<'static>),
     (gate, timeouts): (&Arc<Gate>, Timeouts),
     to: &SourceHandle,
 ) -> (Feed, Arc<Output>) {
-    let endpoint = layout.publishers[rank].clone();
-    let replay = layout.replays.get(rank).cloned();
-    let own_rank = (layout.publishers.len() > 1).then_some(rank as u32);
-    // The address of a pod says little.
-    let name = if named.pod_uid.is_empty() { endpoint.to_string() } else { format!("{endpoint} of {who}") };
-    let publisher = named.publisher(who, &name, own_rank);
+    let Socket { endpoint, replay, rank } = socket.clone();
+    let publisher = named.publisher(who, &named.name_at(&endpoint, who), rank);
     let output = Output::new(publisher, replay.is_some(), to.clone());
     (Feed { endpoint, replay, evidence, gate: Arc::clone(gate), timeouts }, output)
 }
@@ -222,7 +218,7 @@ struct Server {
     gate: Arc<Gate>,
     timeouts: Timeouts,
     /// What it publishes now.
-    outputs: Arc<Mutex<Vec<Arc<Output>>>>,
+    outputs: Outputs,
 }
 
 impl Server {
@@ -257,16 +253,17 @@ impl Server {
                             continue;
                         }
                         let mut tasks = JoinSet::new();
-                        states = vec![PublisherLink::New; layout.publishers.len()];
+                        states = vec![PublisherLink::New; layout.sockets.len()];
                         let of_layout = match layout.is_elsewhere {
                             true => Evidence::Discovery,
                             false => Evidence::Operator,
                         };
                         let evidence = self.evidence.unwrap_or(of_layout);
                         self.outputs.lock().unwrap_or_else(PoisonError::into_inner).clear();
-                        for rank in 0..layout.publishers.len() {
-                            let (way, where_to) = ((&self.gate, self.timeouts), (&layout, evidence));
-                            let (feed, output) = feed((&self.named, &self.shown), where_to, rank, way, &to);
+                        for (rank, socket) in layout.sockets.iter().enumerate() {
+                            let way = (&self.gate, self.timeouts);
+                            let (feed, output) =
+                                feed((&self.named, &self.shown), (socket, evidence), way, &to);
                             let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
                             outputs.push(Arc::clone(&output));
                             drop(outputs);

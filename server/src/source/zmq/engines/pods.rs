@@ -3,22 +3,20 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use url::Url;
 
 use radixscope_dynamo::subject::Subject;
-use radixscope_model::record::LinkState;
 
 use super::super::links::{Links, POD_ENGINES};
 use super::super::peer::Timeouts;
-use super::super::{LinkReport, MAX_PUBLISHERS, MAX_REPORTS, STATUS_EVERY, run_with_sockets};
-use super::feed::Output;
+use super::super::{MAX_PUBLISHERS, MAX_REPORTS, STATUS_EVERY, run_with_sockets};
+use super::attached::{Attached, Listening};
 use super::server_info::{Client, Layout};
-use super::{Named, Server, feed, ranks_of};
+use super::{Named, Server};
 use crate::config::{InvalidOption, ZmqEndpoint};
 use crate::hub::SourceHandle;
 use crate::shutdown::Shutdown;
@@ -29,9 +27,6 @@ use crate::source::kubernetes::follow::Pods;
 use crate::source::kubernetes::pods::PodInfo;
 use crate::source::kubernetes::tunnel::{Listener, Target, Tunnels};
 use crate::source::link::StatusSender;
-
-/// Publishers of an engine that were heard of, so that it can be said that they are gone.
-pub(super) type Outputs = Arc<Mutex<Vec<Arc<Output>>>>;
 
 /// The engines of all pods.
 pub struct PodEngines {
@@ -44,47 +39,19 @@ pub struct PodEngines {
     pub(super) timeouts: Timeouts,
 }
 
-/// An engine that is listened to.
-struct Attached {
+/// The engine of a pod that is listened to.
+struct OfPod {
     uid: String,
     ip: IpAddr,
     engine: PodEngine,
-    links: Vec<u64>,
-    outputs: Outputs,
-    tasks: JoinSet<()>,
+    attached: Attached,
     _listener: Option<Listener>,
 }
 
-impl Attached {
+impl OfPod {
     /// Whether it is still the engine of this pod.
     fn is_of(&self, pod: &PodInfo) -> bool {
         (&self.uid, Some(self.ip), Some(&self.engine)) == (&pod.uid, pod.ip, pod.engine.as_ref())
-    }
-
-    /// Stops listening; its publishers will not come back.
-    async fn end(mut self) {
-        self.tasks.shutdown().await;
-        let outputs = std::mem::take(&mut *self.outputs.lock().unwrap_or_else(PoisonError::into_inner));
-        for output in outputs {
-            // The hub ends only with the process.
-            let _ = output.ended().await;
-        }
-    }
-}
-
-/// What listening needs.
-struct Listening {
-    to: SourceHandle,
-    links: Links,
-    report: mpsc::Sender<(u64, super::PublisherLink)>,
-    next_id: u64,
-}
-
-impl Listening {
-    fn link(&mut self, name: String) -> LinkReport {
-        self.next_id += 1;
-        self.links.add(self.next_id, name);
-        LinkReport { id: self.next_id, to: self.report.clone() }
     }
 }
 
@@ -112,7 +79,8 @@ impl PodEngines {
 
     async fn listen(mut self, to: SourceHandle, status: StatusSender) {
         let (report, mut reports) = mpsc::channel(MAX_REPORTS);
-        let mut listening = Listening { to, links: Links::new(POD_ENGINES), report, next_id: 0 };
+        let links = Links::new(POD_ENGINES);
+        let mut listening = Listening::new(to, links, (&self.gate, self.timeouts), report);
         let mut attached = BTreeMap::new();
         let mut look = tokio::time::interval(STATUS_EVERY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -136,17 +104,15 @@ impl PodEngines {
     /// Goes by the pods as they are now. Gives what else there is to say of them.
     async fn follow(
         &mut self,
-        attached: &mut BTreeMap<(String, String), Attached>,
+        attached: &mut BTreeMap<(String, String), OfPod>,
         listening: &mut Listening,
     ) -> String {
         let now = self.pods.borrow_and_update().clone();
-        let is_gone =
-            |key: &(String, String), of: &Attached| now.all.get(key).is_none_or(|pod| !of.is_of(pod));
+        let is_gone = |key: &(String, String), of: &OfPod| now.all.get(key).is_none_or(|pod| !of.is_of(pod));
         let gone: Vec<_> =
             attached.iter().filter(|(key, of)| is_gone(key, of)).map(|(key, _)| key.clone()).collect();
         for of in gone.iter().filter_map(|key| attached.remove(key)) {
-            of.links.iter().for_each(|&link| listening.links.remove(link));
-            of.end().await;
+            listening.end(of.attached).await;
         }
         let mut silent: Vec<(String, &str)> = Vec::new();
         listening.links.excluded = 0;
@@ -177,37 +143,23 @@ impl PodEngines {
         ip: IpAddr,
         engine: &PodEngine,
         listening: &mut Listening,
-    ) -> Option<Attached> {
+    ) -> Option<OfPod> {
         let who = pod.shown(self.with_namespace);
         let named = Named {
             engine: engine.engine,
             subject: Arc::new(Subject::of_engines(&engine.pool)),
             pod_uid: pod.uid.as_str().into(),
         };
-        let outputs = Outputs::default();
-        let (mut links, mut tasks, mut listener) = (Vec::new(), JoinSet::new(), None);
-        match engine.events {
+        let (attached, listener) = match engine.events {
             PodEvents::At { port, replay, ranks } => {
-                let sockets = |port| ranks_of(&ZmqEndpoint { host: ip.to_string(), port }, ranks);
-                let layout = Layout {
-                    publishers: sockets(port),
-                    replays: replay.map(sockets).unwrap_or_default(),
-                    is_elsewhere: true,
-                };
-                for rank in 0..layout.publishers.len() {
-                    let report = listening.link(format!("{} of {who}", layout.publishers[rank]));
-                    links.push(report.id);
-                    let way = (&self.gate, self.timeouts);
-                    let (feed, output) =
-                        feed((&named, &who), (&layout, Evidence::Discovery), rank, way, &listening.to);
-                    output.link(LinkState::Connecting, "");
-                    outputs.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&output));
-                    tasks.spawn(feed.listen(output, report));
-                }
+                let at = |port| ZmqEndpoint { host: ip.to_string(), port };
+                let layout = Layout::of_ranks(&at(port), replay.map(at).as_ref(), ranks);
+                (listening.begin((&named, &who), &layout, Evidence::Discovery), None)
             }
             PodEvents::Asked { port } => {
-                let at = match &self.tunnels {
-                    None => SocketAddr::new(ip, port),
+                let mut attached = Attached::default();
+                let (at, listener) = match &self.tunnels {
+                    None => (SocketAddr::new(ip, port), None),
                     Some(tunnels) => {
                         let target =
                             Target::Pod { namespace: pod.namespace.clone(), name: pod.name.clone(), port };
@@ -215,11 +167,12 @@ impl PodEngines {
                         let opened = opened.inspect_err(
                             |error| tracing::warn!(pod = who, %error, "no port for port-forward"),
                         );
-                        listener.insert(opened.ok()?).at
+                        let listener = opened.ok()?;
+                        (listener.at, Some(listener))
                     }
                 };
                 let report = listening.link(format!("SGLang of {who}"));
-                links.push(report.id);
+                attached.links.push(report.id);
                 let server = Server {
                     url: Url::parse(&format!("http://{at}")).ok()?,
                     host: Some(ip.to_string()),
@@ -229,14 +182,15 @@ impl PodEngines {
                     named,
                     gate: Arc::clone(&self.gate),
                     timeouts: self.timeouts,
-                    outputs: Arc::clone(&outputs),
+                    outputs: Arc::clone(&attached.outputs),
                 };
-                tasks.spawn(server.listen(listening.to.clone(), report));
+                attached.tasks.spawn(server.listen(listening.to.clone(), report));
+                (attached, listener)
             }
             PodEvents::Nowhere(_) => return None,
-        }
+        };
         let (uid, engine) = (pod.uid.clone(), engine.clone());
-        Some(Attached { uid, ip, engine, links, outputs, tasks, _listener: listener })
+        Some(OfPod { uid, ip, engine, attached, _listener: listener })
     }
 }
 

@@ -13,19 +13,27 @@ use crate::source::http_get::{Bounds, HttpGet};
 /// SGLang's own responses have some kilobytes.
 const BOUNDS: Bounds = Bounds { within: Duration::from_secs(5), most_bytes: 4 << 20 };
 /// Most ranks that are believed.
-const MAX_RANKS: u32 = 1_024;
+const MAX_RANKS: u16 = 1_024;
 
 /// Asks SGLang's servers.
 #[derive(Clone)]
 pub(super) struct Client(HttpGet);
 
-/// Where an engine publishes, rank by rank.
+/// Where a rank of an engine publishes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Socket {
+    pub(super) endpoint: ZmqEndpoint,
+    /// Where it sends recent batches again.
+    pub(super) replay: Option<ZmqEndpoint>,
+    /// `None`: the engine has no others.
+    pub(super) rank: Option<u32>,
+}
+
+/// Where an engine publishes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Layout {
-    /// Socket of each rank.
-    pub(super) publishers: Vec<ZmqEndpoint>,
-    /// The same for batches that were missed; empty: none.
-    pub(super) replays: Vec<ZmqEndpoint>,
+    /// One for each rank.
+    pub(super) sockets: Vec<Socket>,
     /// Whether it named another host than the one that was asked.
     pub(super) is_elsewhere: bool,
 }
@@ -41,6 +49,25 @@ struct KvEvents {
     endpoint_port_base: u16,
     dp_size: u32,
     replay_endpoint_port_base: Option<u16>,
+}
+
+impl Layout {
+    /// Ranks at the port of the first and those after it.
+    pub(super) fn of_ranks(first: &ZmqEndpoint, replay: Option<&ZmqEndpoint>, ranks: u16) -> Self {
+        let replays = replay.map(|first| ranks_of(first, ranks)).unwrap_or_default();
+        let sockets = ranks_of(first, ranks).into_iter().enumerate().map(|(rank, endpoint)| Socket {
+            endpoint,
+            replay: replays.get(rank).cloned(),
+            rank: (ranks > 1).then_some(rank as u32),
+        });
+        Self { sockets: sockets.collect(), is_elsewhere: false }
+    }
+}
+
+/// Sockets of the ranks of an engine, that of the first given.
+pub(super) fn ranks_of(first: &ZmqEndpoint, ranks: u16) -> Vec<ZmqEndpoint> {
+    let socket = |rank| Some(ZmqEndpoint { host: first.host.clone(), port: first.port.checked_add(rank)? });
+    (0..ranks).filter_map(socket).collect()
 }
 
 impl Client {
@@ -79,18 +106,17 @@ fn layout(server: &Url, host: Option<&str>, body: &[u8]) -> Result<Layout, Sourc
     let told = endpoint_host.trim_matches(['[', ']']);
     let is_elsewhere = !matches!(told, "*" | "0.0.0.0" | "::" | "") && told != own;
     let host = if is_elsewhere { told } else { own };
-    let sockets = |base: u16| -> Result<Vec<ZmqEndpoint>, SourceStatus> {
-        let last = u32::from(base) + dp_size.saturating_sub(1);
-        if dp_size == 0 || dp_size > MAX_RANKS || base == 0 || last > u32::from(u16::MAX) {
-            return Err(SourceStatus::refused(format!("{server} names {dp_size} ranks at port {base}")));
+    let ranks = u16::try_from(dp_size).ok().filter(|ranks| (1..=MAX_RANKS).contains(ranks));
+    let first = |base: u16| match ranks {
+        Some(ranks) if base > 0 && base.checked_add(ranks - 1).is_some() => {
+            Ok((ZmqEndpoint { host: host.to_owned(), port: base }, ranks))
         }
-        let socket = |rank: u32| {
-            Some(ZmqEndpoint { host: host.to_owned(), port: u16::try_from(u32::from(base) + rank).ok()? })
-        };
-        Ok((0..dp_size).filter_map(socket).collect())
+        _ => Err(SourceStatus::refused(format!("{server} names {dp_size} ranks at port {base}"))),
     };
-    let replays = replay_endpoint_port_base.map(sockets).transpose()?.unwrap_or_default();
-    Ok(Layout { publishers: sockets(endpoint_port_base)?, replays, is_elsewhere })
+    let replay = replay_endpoint_port_base.map(first).transpose()?;
+    let (publisher, ranks) = first(endpoint_port_base)?;
+    let layout = Layout::of_ranks(&publisher, replay.as_ref().map(|(at, _)| at), ranks);
+    Ok(Layout { is_elsewhere, ..layout })
 }
 
 #[cfg(test)]
@@ -99,9 +125,12 @@ mod tests {
 
     fn read(server: &str, body: &str) -> Result<(Vec<String>, Vec<String>, bool), String> {
         let server = Url::parse(server).unwrap();
-        let text = |all: Vec<ZmqEndpoint>| all.iter().map(ToString::to_string).collect();
         layout(&server, None, body.as_bytes())
-            .map(|layout| (text(layout.publishers), text(layout.replays), layout.is_elsewhere))
+            .map(|Layout { sockets, is_elsewhere }| {
+                let replays = sockets.iter().filter_map(|socket| socket.replay.as_ref());
+                let replays = replays.map(ToString::to_string).collect();
+                (sockets.iter().map(|socket| socket.endpoint.to_string()).collect(), replays, is_elsewhere)
+            })
             .map_err(|failed| failed.detail)
     }
 
@@ -127,7 +156,7 @@ mod tests {
         let body = r#"{"kv_events":{"endpoint_host":"*","endpoint_port_base":5557,"dp_size":1}}"#;
         let found =
             layout(&server, Some("fd00::7"), body.as_bytes()).map_err(|failed| failed.detail).unwrap();
-        assert_eq!(found.publishers[0].to_string(), "tcp://[fd00::7]:5557");
+        assert_eq!(found.sockets[0].endpoint.to_string(), "tcp://[fd00::7]:5557");
         assert!(!found.is_elsewhere);
     }
 
