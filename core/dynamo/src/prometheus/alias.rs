@@ -107,6 +107,9 @@ pub(super) struct Alias {
     pub(super) rank: u8,
 }
 
+/// Rank of names that are too common to be read of a process that does not show to be AIBrix' gateway plugin.
+pub(super) const AIBRIX_ONLY: u8 = 9;
+
 /// All aliases of a metric; a frontend's under Dynamo's own prefix.
 pub(super) fn aliases_of(name: &str) -> impl Iterator<Item = &'static Alias> {
     ALIASES.iter().filter(move |alias| alias.name == name)
@@ -383,11 +386,11 @@ const ALIASES: &[Alias] = &[
     alias("vllm:request_latency_seconds", Histogram(HistogramKind::Duration)).with(OF_SERVER),
     alias("vllm:num_requests_running", Server(ServerValue::Requests)).with(OF_SERVER),
     alias("vllm:healthy_pods_total", Server(ServerValue::IsHealthy)).with(OF_SERVER),
-    // AIBrix' gateway plugin.
-    alias("gateway_request_total", Count(Counter::ReceivedRequests)),
-    alias("gateway_request_model_success_total", Count(Counter::RequestsOk)),
-    alias("gateway_request_model_fail_total", Count(Counter::RequestsFailed)),
-    alias("gateway_output_tokens_total", Count(Counter::OutputTokens)),
+    // AIBrix' gateway plugin. Any gateway may have the first four names.
+    alias("gateway_request_total", Count(Counter::ReceivedRequests)).rank(AIBRIX_ONLY),
+    alias("gateway_request_model_success_total", Count(Counter::RequestsOk)).rank(AIBRIX_ONLY),
+    alias("gateway_request_model_fail_total", Count(Counter::RequestsFailed)).rank(AIBRIX_ONLY),
+    alias("gateway_output_tokens_total", Count(Counter::OutputTokens)).rank(AIBRIX_ONLY),
     alias("aibrix_prefix_cache_routing_selection_total", Count(Counter::ChosenByPrefix))
         .with(CHOSEN_BY_PREFIX),
     alias("aibrix_prefix_cache_routing_selection_total", Count(Counter::PrefixSkipped)).with(PREFIX_SKIPPED),

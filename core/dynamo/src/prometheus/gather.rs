@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::alias::{
-    self, Alias, ClassValue, FRONTEND, Hint, LabelCondition, MetricMeaning, ModelValue, QueueValue,
-    RankValue, ServerValue, WorkerValue,
+    self, AIBRIX_ONLY, Alias, ClassValue, FRONTEND, Hint, LabelCondition, MetricMeaning, ModelValue,
+    QueueValue, RankValue, ServerValue, WorkerValue,
 };
 use super::buckets::{Buckets, HistogramSeries};
 use super::line::Sample;
@@ -417,7 +417,10 @@ impl<'t> Gather<'t> {
     }
 
     /// The figures.
-    pub(super) fn finish(self, faults: &mut Faults) -> Scraped {
+    pub(super) fn finish(mut self, faults: &mut Faults) -> Scraped {
+        if self.hint != Some(Hint::Aibrix) {
+            self.counters.retain(|_, best| best.rank != AIBRIX_ONLY);
+        }
         let mut histograms = Vec::new();
         for (kind, best) in self.histograms.into_iter().filter(|(_, best)| !best.is_bad) {
             match best.figure.finish(kind) {

@@ -64,6 +64,18 @@ fn aibrix_counts_its_choices_by_reason_and_by_what_matched() {
 }
 
 #[test]
+fn another_gateway_s_requests_are_not_counted_as_aibrix_does() {
+    let requests = "gateway_request_total 5\ngateway_output_tokens_total 9\n";
+    let other = scraped(requests);
+    assert_eq!((other.role, other.counters), (ProcessRole::Other, Vec::new()));
+    let aibrix = scraped(&format!("{requests}aibrix_kvcache_zmq_connection_status{{pod=\"a\"}} 1\n"));
+    let expected = [(Counter::ReceivedRequests, 5.0), (Counter::OutputTokens, 9.0)];
+    for counted in expected {
+        assert!(aibrix.counters.contains(&counted), "{:?}", aibrix.counters);
+    }
+}
+
+#[test]
 fn servers_are_bounded_in_length_and_number() {
     let line = |url: &str| format!("vllm:num_requests_running{{server=\"{url}\"}} 1\n");
     let (scraped, understood) = prometheus::decode(line(&"x".repeat(257)).as_bytes());
