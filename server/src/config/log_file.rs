@@ -1,6 +1,7 @@
 //! A log as the command line names it: `FILE`, `NAME=FILE`, `-` or `NAME=-`.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -29,6 +30,16 @@ impl LogFile {
             }
         }
         None
+    }
+}
+
+/// As the command line has it: with its name if that is another one than its file's.
+impl fmt::Display for LogFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, path } = self;
+        let shown = path.as_ref().map_or_else(|| "-".to_owned(), |path| path.display().to_string());
+        let Ok(unnamed) = shown.parse::<Self>();
+        if unnamed == *self { f.write_str(&shown) } else { write!(f, "{name}={shown}") }
     }
 }
 
@@ -69,11 +80,14 @@ mod tests {
             ("/var/log/frontend.log", "frontend.log", Some("/var/log/frontend.log")),
             ("a=/var/log/frontend.log", "a", Some("/var/log/frontend.log")),
             ("./a=b", "a=b", Some("./a=b")),
+            ("a=a=b", "a", Some("a=b")),
             ("-", "stdin", None),
             ("pod-0=-", "pod-0", None),
             ("..", "..", Some("..")),
         ] {
             assert_eq!(parts(text), (name.to_owned(), path.map(str::to_owned)), "{text}");
+            let Ok(log) = text.parse::<LogFile>();
+            assert_eq!(log.to_string(), text);
         }
     }
 

@@ -1,6 +1,8 @@
 //! The output of `radixscope sources`, as text and as JSON.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::Serialize;
 
@@ -178,6 +180,12 @@ impl OfReporter {
     }
 }
 
+/// A path as a shell reads it.
+fn in_shell(path: &str) -> Cow<'_, str> {
+    // Only a zero byte cannot be quoted, and no path has one.
+    shlex::try_quote(path).unwrap_or(Cow::Borrowed(path))
+}
+
 /// The command that shows what is in a cluster.
 fn in_kubernetes(from: &Sources, table: &Table) -> String {
     let context = from.kubernetes.context.as_ref().map_or(String::new(), |name| format!(" --context {name}"));
@@ -243,6 +251,16 @@ fn command(from: &Sources, registered: &Registered, cluster: &Cluster) -> Option
             format!("--prometheus {name}{}", without_query(&of.url))
         }));
     }
+    let path = |path: &PathBuf| path.display().to_string();
+    let files = [
+        ("--logs", from.logs.logs.iter().map(ToString::to_string).collect::<Vec<_>>()),
+        ("--request-trace", from.traces.request_trace.iter().map(path).collect()),
+        ("--client-results", from.traces.client_results.iter().map(path).collect()),
+    ];
+    for (option, paths) in files {
+        args.extend(paths.iter().map(|path| format!("{option} {}", in_shell(path))));
+    }
+    args.extend(from.traces.otlp.iter().map(|at| format!("--otlp {at}")));
     // Otherwise the same targets would be refused.
     args.extend(from.trees.allow_target.iter().map(|network| format!("--allow-target {network}")));
     args.extend(from.nats.namespace.iter().map(|namespace| format!("--namespace {namespace}")));
