@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::{Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper_util::rt::TokioIo;
@@ -179,6 +179,17 @@ impl ApiServer {
         self.change(Method::DELETE, path, None).await;
     }
 
+    /// How many requests with this verb, such as `LIST`, it has answered for this resource since it started, by its own metrics.
+    pub async fn requests(&self, verb: &str, resource: &str) -> u64 {
+        let (status, metrics) = self.response(Method::GET, "/metrics", ADMIN, None).await.expect("an answer");
+        assert_eq!(status, StatusCode::OK);
+        let metrics = String::from_utf8_lossy(&metrics);
+        let conditions = [format!("resource=\"{resource}\""), format!("verb=\"{verb}\"")];
+        let lines = metrics.lines().filter(|line| line.starts_with("apiserver_request_total{"));
+        let own = lines.filter(|line| conditions.iter().all(|condition| line.contains(condition)));
+        own.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>() as u64
+    }
+
     async fn change(&self, method: Method, path: &str, object: Option<Value>) -> Value {
         let (status, body) = self.ask(method.clone(), path, ADMIN, object).await.expect("an answer");
         assert!(status.is_success(), "{method} {path}: {status}: {body}");
@@ -192,6 +203,17 @@ impl ApiServer {
         token: &str,
         object: Option<Value>,
     ) -> Result<(StatusCode, Value), String> {
+        let (status, body) = self.response(method, path, token, object).await?;
+        Ok((status, serde_json::from_slice(&body).unwrap_or_default()))
+    }
+
+    async fn response(
+        &self,
+        method: Method,
+        path: &str,
+        token: &str,
+        object: Option<Value>,
+    ) -> Result<(StatusCode, Bytes), String> {
         let mut roots = RootCertStore::empty();
         let ca = CertificateDer::from_pem_file(self.ca()).map_err(|error| error.to_string())?;
         roots.add(ca).map_err(|error| error.to_string())?;
@@ -224,7 +246,7 @@ impl ApiServer {
         let response = client.send_request(request).await.map_err(|error| error.to_string())?;
         let status = response.status();
         let body = response.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
-        Ok((status, serde_json::from_slice(&body).unwrap_or_default()))
+        Ok((status, body))
     }
 }
 

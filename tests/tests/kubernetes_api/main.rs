@@ -292,3 +292,43 @@ async fn what_comes_after_the_start_is_attached_and_what_goes_is_let_go() {
     api.delete(&format!("{SERVICES}/nats")).await;
     until(&server, "nats/kubernetes", "There is no NATS in namespace dynamo").await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a kube-apiserver: cargo xtask test kubernetes"]
+async fn pods_are_listed_at_the_start_and_watched_from_then_on() {
+    // More than one page of a list.
+    const ENGINES: usize = 600;
+    let api = ApiServer::start().await;
+    grant(&api).await;
+    let add = async |n: usize| {
+        let labels = json!({"llm-d.ai/inference-serving": "true"});
+        add_pod(&api, &format!("llama-{n}"), labels, json!(["/start.sh"])).await;
+        has_address(&api, n, "10.1").await;
+    };
+    for n in 0..ENGINES {
+        add(n).await;
+    }
+    let config = api.kubeconfig();
+    let server =
+        Radixscope::start_with_variables(&["serve", "--kubernetes"], &[("KUBECONFIG", config.as_os_str())])
+            .await;
+    until(&server, "engines/kubernetes", &format!("of {ENGINES} publishers in pods")).await;
+    let at_start = api.requests("LIST", "pods").await;
+    assert!(at_start > 0, "the server counts lists");
+    // Fifty pods get another address as their nodes are replaced, fifty end.
+    for n in 0..50 {
+        has_address(&api, n, "10.2").await;
+        api.delete(&format!("{PODS}/llama-{}?gracePeriodSeconds=0", 100 + n)).await;
+    }
+    until(&server, "engines/kubernetes", &format!("of {} publishers in pods", ENGINES - 50)).await;
+    add(ENGINES).await;
+    until(&server, "engines/kubernetes", &format!("of {} publishers in pods", ENGINES - 49)).await;
+    assert_eq!(api.requests("LIST", "pods").await, at_start);
+}
+
+/// A pod runs at this address, as a kubelet would report it.
+async fn has_address(api: &ApiServer, n: usize, network: &str) {
+    let ip = format!("{network}.{}.{}", n / 250, 1 + n % 250);
+    let status = json!({"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}]});
+    api.patch_status(&format!("{PODS}/llama-{n}"), status).await;
+}
