@@ -10,6 +10,7 @@ pub mod engines;
 pub mod finding_ticket;
 pub mod indexers;
 mod memory;
+pub mod mooncake;
 pub mod other_routers;
 pub mod panel;
 mod reuse;

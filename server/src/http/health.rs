@@ -32,9 +32,9 @@ struct Readiness {
 }
 
 /// Readiness does not depend on queries to workers, which may be unreachable permanently (`complete` shows the effect), nor on
-/// the recording, which no view depends on.
+/// what is written, which no view depends on.
 fn is_needed(source: &SourceState) -> bool {
-    !matches!(source.kind, SourceKind::WorkerTrees | SourceKind::Recording)
+    source.kind != SourceKind::WorkerTrees && !source.kind.is_output()
 }
 
 #[derive(Serialize)]

@@ -7,6 +7,7 @@ mod findings;
 mod knowledge;
 mod latency;
 mod memory;
+mod mooncake;
 pub(super) mod params;
 mod posted;
 mod prompt;
@@ -32,7 +33,7 @@ pub(super) use score::Scores;
 const OPENAPI: &str = include_str!("openapi.json");
 
 /// Every path with its handler.
-fn routes() -> [(&'static str, MethodRouter<App>); 18] {
+fn routes() -> [(&'static str, MethodRouter<App>); 19] {
     [
         ("/api/v1/cluster", get(cluster::cluster)),
         ("/api/v1/tree", get(tree::tree)),
@@ -43,6 +44,7 @@ fn routes() -> [(&'static str, MethodRouter<App>); 18] {
         ("/api/v1/findings", get(findings::findings)),
         ("/api/v1/latency", get(latency::latency)),
         ("/api/v1/memory", get(memory::memory)),
+        ("/api/v1/mooncake", get(mooncake::trace)),
         ("/api/v1/prompt", get(prompt::prompt)),
         ("/api/v1/recording", get(recording::recording)),
         ("/api/v1/report", get(recording::report)),

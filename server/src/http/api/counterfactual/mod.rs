@@ -88,7 +88,7 @@ fn busy() -> ApiError {
     ApiError::new(code::TOO_MANY_RUNS, message).retry_after(RETRY_AFTER_S)
 }
 
-fn no_store() -> [(header::HeaderName, HeaderValue); 1] {
+pub(super) fn no_store() -> [(header::HeaderName, HeaderValue); 1] {
     [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))]
 }
 
