@@ -19,6 +19,7 @@ mod check;
 mod discovery_at;
 mod engine_at;
 mod host;
+mod http_base;
 mod indexer_url;
 mod invalid;
 mod kubernetes;
@@ -26,6 +27,7 @@ mod kubernetes_at;
 mod log_file;
 mod metrics_url;
 mod origin;
+mod otlp_export;
 mod probe;
 mod proxy_header;
 mod recording;
@@ -51,6 +53,7 @@ pub use log_file::LogFile;
 pub use metrics_url::MetricsUrl;
 pub(crate) use metrics_url::without_query;
 pub use origin::{AllowedOrigin, FrameAncestors};
+pub use otlp_export::OtlpExportArgs;
 pub use probe::SourcesProbe;
 pub use recording::{DecisionsAs, Export, Record, RecordArgs, Replay};
 use redacted::Redacted;
@@ -147,6 +150,9 @@ pub struct Serve {
     /// Recording.
     #[command(flatten)]
     pub recorded: RecordArgs,
+    /// Decisions to a collector of OpenTelemetry.
+    #[command(flatten)]
+    pub export: OtlpExportArgs,
     /// HTTP server.
     #[command(flatten)]
     pub http: Http,

@@ -1035,12 +1035,19 @@ pub enum SourceKind {
     Otlp,
     /// Files that a load generator writes what it measured of each request to.
     ClientResults,
+    /// Not one that is read: a collector of OpenTelemetry that decisions are sent to.
+    OtlpExport,
 }
 
 impl SourceKind {
     /// Whether KV events are received over it: from Dynamo's event plane, or from engines.
     pub const fn is_event_plane(self) -> bool {
         matches!(self, Self::Nats | Self::Simulator | Self::Zmq | Self::Engines)
+    }
+
+    /// Whether something is written there and nothing read.
+    pub const fn is_output(self) -> bool {
+        matches!(self, Self::Recording | Self::OtlpExport)
     }
 }
 
@@ -1164,6 +1171,7 @@ str_names! {
         Recording => "recording", RequestTraces => "request_traces",
         Engines => "engines", Indexer => "indexer", Otlp => "otlp",
         ClientResults => "client_results",
+        OtlpExport => "otlp_export",
     }
 }
 str_names! {

@@ -1,14 +1,24 @@
 //! `radixscope serve`: shows a running Dynamo deployment.
 
+use radixscope_model::record::SourceKind;
+
 use super::checks::checks;
+use super::server::Feed;
 use super::{Failure, in_kubernetes, server, sources};
 use crate::config::Serve;
 use crate::shutdown::Shutdown;
+use crate::source::otlp::OtlpExport;
 
 /// Runs until stopped.
 pub(super) async fn run(options: Serve, stopped: Shutdown) -> Result<(), Failure> {
-    let Serve { mut from, slo, recorded, http, limits, .. } = options;
+    let Serve { mut from, slo, recorded, export, http, limits, .. } = options;
     let record = recorded.options();
+    let export = OtlpExport::of(&export).map_err(|error| Failure::Usage(error.into()))?;
     let found = in_kubernetes::find(&mut from).await?;
-    server::run(http, &limits, checks(&slo)?, sources::feeds(from, found)?, record, stopped).await
+    let mut feeds = sources::feeds(from, found)?;
+    feeds.feeds.extend(export.map(|export| {
+        let name = export.name().to_owned();
+        Feed::of_output(name, SourceKind::OtlpExport, |hub, to, stopped| export.run(hub, to, stopped))
+    }));
+    server::run(http, &limits, checks(&slo)?, feeds, record, stopped).await
 }

@@ -40,7 +40,7 @@ const MIB: usize = 1024 * 1024;
 /// A source that is not running yet.
 pub(super) struct Feed {
     named: (String, SourceKind),
-    run: Box<dyn FnOnce(SourceHandle, Shutdown) -> BoxFuture<'static, ()> + Send>,
+    run: Box<dyn FnOnce(Hub, SourceHandle, Shutdown) -> BoxFuture<'static, ()> + Send>,
 }
 
 impl Feed {
@@ -53,7 +53,19 @@ impl Feed {
     where
         S: Future<Output = ()> + Send + 'static,
     {
-        Self { named: (name, kind), run: Box::new(|to, stopped| Box::pin(run(to, stopped))) }
+        Self { named: (name, kind), run: Box::new(|_, to, stopped| Box::pin(run(to, stopped))) }
+    }
+
+    /// One that writes what the hub has. `run` also gets the hub.
+    pub(super) fn of_output<S>(
+        name: String,
+        kind: SourceKind,
+        run: impl FnOnce(Hub, SourceHandle, Shutdown) -> S + Send + 'static,
+    ) -> Self
+    where
+        S: Future<Output = ()> + Send + 'static,
+    {
+        Self { named: (name, kind), run: Box::new(|hub, to, stopped| Box::pin(run(hub, to, stopped))) }
     }
 
     /// What kind of source it is.
@@ -133,7 +145,7 @@ pub(super) fn listen(
     if sources.len() < feeds.len() {
         return Err(Failure::Usage(anyhow!("{} sources; the maximum is {}", feeds.len(), sources.len())));
     }
-    let start = |(feed, to): (Feed, SourceHandle)| tokio::spawn((feed.run)(to, stopped.clone()));
+    let start = |(feed, to): (Feed, SourceHandle)| tokio::spawn((feed.run)(hub.clone(), to, stopped.clone()));
     let sources = feeds.into_iter().zip(sources).map(start).collect();
     Ok(Listening { hub, recording, sources, task, writing })
 }

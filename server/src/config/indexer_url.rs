@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use url::Url;
 
+use super::http_base::http_base;
+
 /// Base address of an indexer; its path ends in a slash.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IndexerUrl(pub(crate) Url);
@@ -27,21 +29,7 @@ impl FromStr for IndexerUrl {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let address = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-        let mut url = Url::parse(&address).map_err(|error| format!("not a URL: {error}"))?;
-        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
-            return Err("expected http://HOST:PORT or https://HOST:PORT".to_owned());
-        }
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err("logins in the URL are not supported; an indexer has none".to_owned());
-        }
-        if !url.path().ends_with('/') {
-            let path = format!("{}/", url.path());
-            url.set_path(&path);
-        }
-        url.set_query(None);
-        url.set_fragment(None);
-        Ok(Self(url))
+        http_base(text).map(Self)
     }
 }
 

@@ -19,8 +19,13 @@ impl FinishedDecisions {
         let Record::Decision(decision) = &entry.record else { return };
         // Updates have an older id.
         if self.0.back().is_none_or(|&(last, _)| last < decision.id) {
-            self.0.push_back((decision.id, entry.at_ms));
+            self.push(decision.id, entry.at_ms);
         }
+    }
+
+    /// Notes a decision that is later than all noted before.
+    pub(crate) fn push(&mut self, id: DecisionId, at_ms: Millis) {
+        self.0.push_back((id, at_ms));
         // The state drops the oldest decisions too.
         if self.0.len() > MAX_DECISIONS {
             self.0.pop_front();

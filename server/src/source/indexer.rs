@@ -18,7 +18,7 @@ use radixscope_model::record::{LinkState, Topic};
 
 use super::SourceStatus;
 use super::gate::is_here;
-use super::http_get::{Bounds, HttpGet};
+use super::http_client::{Bounds, HttpClient};
 use super::link::LastStatus;
 use super::zmq::{ListedEngine, Lists};
 use crate::config::{IndexerUrl, InvalidOption};
@@ -37,7 +37,7 @@ pub struct IndexerSource {
     url: Url,
     name: String,
     every: Duration,
-    http: HttpGet,
+    http: HttpClient,
     /// Where the engines that it lists go. `None`: another source has the engines.
     lists: Option<watch::Sender<Lists>>,
 }
@@ -58,7 +58,7 @@ impl IndexerSource {
         every: Duration,
         lists: Option<&watch::Sender<Lists>>,
     ) -> Result<Vec<Self>, InvalidOption> {
-        let http = HttpGet::new()?;
+        let http = HttpClient::new()?;
         let source = |IndexerUrl(url): IndexerUrl| Self {
             name: format!("indexer/{}", shown(&url)),
             url,

@@ -5,7 +5,7 @@ pub mod demo;
 pub mod discovery;
 mod file_identity;
 pub mod gate;
-mod http_get;
+mod http_client;
 mod http_tls;
 pub mod indexer;
 #[cfg(feature = "kubernetes")]

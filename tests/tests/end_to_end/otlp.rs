@@ -1,11 +1,23 @@
 //! Request traces and spans as real Dynamo's exporter sends them, and what nobody should send.
 
+use std::collections::VecDeque;
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hyper::Method;
+use opentelemetry_proto::tonic::collector::logs::v1::{
+    ExportLogsPartialSuccess, ExportLogsServiceRequest, ExportLogsServiceResponse,
+};
+use opentelemetry_proto::tonic::common::v1::any_value::Value as AnyValue;
+use opentelemetry_proto::tonic::logs::v1::{LogRecord, ResourceLogs};
+use prost::Message as _;
 use radixscope_tests::http::{Http, HttpResponse};
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::{raw, wait};
@@ -229,4 +241,111 @@ async fn what_nobody_should_send_is_refused_in_words_and_harms_nothing() {
     let (now, recorded) = (now_ms(), &RECORDED[0]);
     assert_eq!(scene.post("/v1/logs", &[PROTOBUF], recorded.body("request-trace.pb", now)).await.status, 200);
     until(&scene.server, "1 request trace and 0 routed requests read").await;
+}
+
+/// What a collector received, with the token of each request.
+type Received = Arc<Mutex<Vec<(Option<String>, ExportLogsServiceRequest)>>>;
+
+/// What it answers, one after the other.
+type Answers = Arc<Mutex<VecDeque<(u16, Vec<u8>)>>>;
+
+/// A collector that answers so the first times, then accepts everything.
+async fn collector(answers: &[(u16, Vec<u8>)]) -> (SocketAddr, Received) {
+    let received = Received::default();
+    let answers = Answers::new(Mutex::new(answers.to_vec().into()));
+    let state = (answers, Arc::clone(&received));
+    let take = async |State(state): State<(Answers, Received)>, headers: HeaderMap, body: Bytes| {
+        assert_eq!(headers["content-type"], "application/x-protobuf");
+        let token = headers.get("authorization").map(|value| value.to_str().expect("text").to_owned());
+        let request = ExportLogsServiceRequest::decode(body).expect("log records");
+        state.1.lock().expect("no panic").push((token, request));
+        let (status, body) = state.0.lock().expect("no panic").pop_front().unwrap_or((200, Vec::new()));
+        (StatusCode::from_u16(status).expect("a status"), body)
+    };
+    let app = axum::Router::new().route("/v1/logs", axum::routing::post(take)).with_state(state);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(axum::serve(listener, app).into_future());
+    (address, received)
+}
+
+fn records(request: &ExportLogsServiceRequest) -> Vec<LogRecord> {
+    let of_resource =
+        |of: &ResourceLogs| of.scope_logs.iter().flat_map(|of| of.log_records.clone()).collect::<Vec<_>>();
+    request.resource_logs.iter().flat_map(of_resource).collect()
+}
+
+fn attribute(record: &LogRecord, name: &str) -> Option<AnyValue> {
+    record.attributes.iter().find(|of| of.key == name).and_then(|of| of.value.clone()?.value)
+}
+
+/// Waits until the state of the export has these words.
+async fn until_export(server: &Radixscope, state: &str, words: &str) {
+    let look = |cluster: &Value| {
+        let sources = cluster["sources"].as_array().expect("sources");
+        let export = sources.iter().find(|of| of["kind"] == "otlp_export").expect("an export");
+        let has = export["detail"].as_str().is_some_and(|detail| detail.contains(words));
+        wait::expect(has && export["state"] == state, || export.to_string())
+    };
+    server.until_cluster(words, look).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn decisions_are_sent_to_a_collector_once_each_and_again_when_it_was_away() {
+    let (address, received) = collector(&[(503, Vec::new())]).await;
+    let to = format!("http://{address}");
+    let headers = ["--otlp-export-headers", "authorization=Bearer of-the-collector"];
+    let scene = Scene::new(&[&["--otlp-export", &to][..], &headers].concat()).await;
+    let now = now_ms();
+    for recorded in &RECORDED {
+        let trace = recorded.body("request-trace.pb", now);
+        assert_eq!(scene.post("/v1/logs", &[PROTOBUF], trace).await.status, 200);
+        assert_eq!(
+            scene.post("/v1/traces", &[PROTOBUF], recorded.body("route-span.pb", now)).await.status,
+            200
+        );
+    }
+    until_export(&scene.server, "live", "Decisions sent: 2.").await;
+    let received = received.lock().expect("no panic").clone();
+    assert!(received.iter().all(|(token, _)| token.as_deref() == Some("Bearer of-the-collector")));
+    // The first request was not accepted, so its records came again; nothing else came twice.
+    let accepted: Vec<LogRecord> = received[1..].iter().flat_map(|(_, request)| records(request)).collect();
+    assert_eq!(accepted.len(), RECORDED.len(), "{accepted:?}");
+    assert!(records(&received[0].1).iter().all(|record| accepted.contains(record)));
+    for recorded in &RECORDED {
+        let has_id = |record: &&LogRecord| {
+            attribute(record, "radixscope.request_id")
+                == Some(AnyValue::StringValue(recorded.request.to_owned()))
+        };
+        let record = accepted.iter().find(has_id).expect("a record");
+        let trace: String = record.trace_id.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!((trace.as_str(), record.event_name.as_str()), (recorded.trace, "radixscope.decision"));
+        assert_eq!(attribute(record, "radixscope.isl_tokens"), Some(AnyValue::IntValue(3_795)));
+        let worker = recorded.worker.parse().expect("an id");
+        assert_eq!(attribute(record, "radixscope.worker_id"), Some(AnyValue::IntValue(worker)));
+        assert_eq!(attribute(record, "radixscope.client_ttft_ms"), None, "unknown is left out");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_collector_refuses_is_counted_and_not_sent_again() {
+    let partial = ExportLogsServiceResponse {
+        partial_success: Some(ExportLogsPartialSuccess {
+            rejected_log_records: 1,
+            error_message: "full".to_owned(),
+        }),
+    };
+    let (address, received) =
+        collector(&[(401, Vec::new()), (200, partial.encode_to_vec()), (400, Vec::new())]).await;
+    let scene = Scene::new(&["--otlp-export", &format!("{address}/v1/logs")]).await;
+    let post = async |recorded: &Recorded| {
+        let trace = recorded.body("request-trace.pb", now_ms());
+        assert_eq!(scene.post("/v1/logs", &[PROTOBUF], trace).await.status, 200);
+    };
+    post(&RECORDED[0]).await;
+    until_export(&scene.server, "refused", "401 Unauthorized: set --otlp-export-headers").await;
+    until_export(&scene.server, "live", "Decisions sent: 0. Refused by the collector: 1.").await;
+    post(&RECORDED[1]).await;
+    until_export(&scene.server, "live", "Decisions sent: 0. Refused by the collector: 2.").await;
+    assert_eq!(received.lock().expect("no panic").len(), 3);
 }

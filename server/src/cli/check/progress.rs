@@ -22,8 +22,8 @@ pub(super) struct Progress {
 
 impl Progress {
     pub(super) fn of(cluster: &Cluster) -> Self {
-        // Worker queries and the recording are live at once, but provide no data of their own.
-        let shows_nothing = |kind| matches!(kind, SourceKind::WorkerTrees | SourceKind::Recording);
+        // Worker queries and what is written are live at once, but provide no data of their own.
+        let shows_nothing = |kind: SourceKind| kind == SourceKind::WorkerTrees || kind.is_output();
         let shows = cluster.sources().iter().filter(|s| !shows_nothing(s.kind));
         let any = |wanted: &[LinkState]| shows.clone().any(|s| wanted.contains(&s.state));
         let findings = FindingFilter::default().of(cluster);

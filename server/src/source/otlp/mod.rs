@@ -1,6 +1,7 @@
 //! The source of what exporters and collectors of OpenTelemetry send here (`--otlp`): OTLP over HTTP, in Protocol Buffers. Request traces and
-//! spans of routed requests are delivered, everything else is counted: a collector sends all that it has. gRPC is refused in words.
+//! spans of routed requests are delivered, everything else is counted: a collector sends all that it has. gRPC is refused in words. The other way, `export` sends decisions to a collector.
 
+mod export;
 mod receive;
 
 use std::net::SocketAddr;
@@ -19,6 +20,7 @@ use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
 use crate::source::SourceStatus;
 use crate::source::link::LastStatus;
+pub use export::OtlpExport;
 use receive::Receiver;
 
 /// Maximum connections. A collector has few, and so has each frontend.

@@ -23,6 +23,16 @@ fn not_recorded(view: &View<'_>, recording: &SourceState) -> RuleOutcome {
     found.evidence(label, view.seconds_since(recording.since_ms), "s").fixes("source_down/recording").into()
 }
 
+/// The other one that is written to.
+fn not_exported(view: &View<'_>, export: &SourceState) -> RuleOutcome {
+    let label = format!("{}: {}", export.name, export.detail);
+    let explanation = "Decisions wait in memory; of too many the oldest are dropped and counted. The live view and Dynamo are not \
+                       affected.";
+    let found = Finding::new(Severity::Warning, "Cannot send decisions to OpenTelemetry", explanation);
+    let found = found.panel(PanelRef::Overview).evidence(label, view.seconds_since(export.since_ms), "s");
+    found.fixes("source_down/otlp_export").into()
+}
+
 fn evaluate(view: &View<'_>) -> RuleOutcome {
     let is_down = |s: &&SourceState| {
         matches!(s.state, LinkState::Connecting | LinkState::Refused | LinkState::Partial)
@@ -89,6 +99,7 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
         SourceKind::WorkerTrees => {
             ("Cannot ask", "blocks that workers stored before we listened", "source_down/worker_trees")
         }
+        SourceKind::OtlpExport => return not_exported(view, first),
         SourceKind::Recording => return not_recorded(view, first),
     };
     let more = if down.len() > 1 { format!(" and {} more", down.len() - 1) } else { String::new() };

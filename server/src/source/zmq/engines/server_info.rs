@@ -8,7 +8,7 @@ use url::Url;
 
 use crate::config::{InvalidOption, ZmqEndpoint};
 use crate::source::SourceStatus;
-use crate::source::http_get::{Bounds, HttpGet};
+use crate::source::http_client::{Bounds, HttpClient};
 
 /// SGLang's own responses have some kilobytes.
 const BOUNDS: Bounds = Bounds { within: Duration::from_secs(5), most_bytes: 4 << 20 };
@@ -17,7 +17,7 @@ const MAX_RANKS: u16 = 1_024;
 
 /// Asks SGLang's servers.
 #[derive(Clone)]
-pub(super) struct Client(HttpGet);
+pub(super) struct Client(HttpClient);
 
 /// Where a rank of an engine publishes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -72,7 +72,7 @@ pub(super) fn ranks_of(first: &ZmqEndpoint, ranks: u16) -> Vec<ZmqEndpoint> {
 
 impl Client {
     pub(super) fn new() -> Result<Self, InvalidOption> {
-        HttpGet::new().map(Self)
+        HttpClient::new().map(Self)
     }
 
     /// Asks where an engine publishes. `host`: where it is, if that is another host than the one that is asked.
