@@ -15,6 +15,7 @@ use url::Url;
 
 mod access;
 mod base_path;
+mod baseline_at;
 mod check;
 mod discovery_at;
 mod engine_at;
@@ -38,6 +39,7 @@ mod zmq_endpoint;
 pub use access::Access;
 pub(crate) use access::is_guessable;
 pub use base_path::BasePath;
+pub use baseline_at::BaselineAt;
 pub use check::{Check, CheckMode, MinSeverity, Output};
 pub use discovery_at::{DiscoveryAt, EtcdServers};
 pub use engine_at::{EngineAddress, EngineAt};

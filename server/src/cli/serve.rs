@@ -1,6 +1,5 @@
 //! `radixscope serve`: shows a running Dynamo deployment.
 
-use super::checks::checks;
 use super::{Failure, in_kubernetes, server, sources};
 use crate::config::Serve;
 use crate::shutdown::Shutdown;
@@ -10,5 +9,5 @@ pub(super) async fn run(options: Serve, stopped: Shutdown) -> Result<(), Failure
     let Serve { mut from, slo, recorded, http, limits, .. } = options;
     let record = recorded.options();
     let found = in_kubernetes::find(&mut from).await?;
-    server::run(http, &limits, checks(&slo)?, sources::feeds(from, found)?, record, stopped).await
+    server::run(http, &limits, &slo, sources::feeds(from, found)?, record, stopped).await
 }

@@ -126,6 +126,13 @@ impl Baseline {
         self.router
     }
 
+    /// Routed by `router`, if nothing else is known.
+    #[must_use]
+    pub fn or_routed(self, router: Router) -> Self {
+        let router = if self.router == Router::Other { router } else { self.router };
+        Self { router, ..self }
+    }
+
     /// Its levels, by rising concurrency.
     pub fn rows(&self) -> &[SweepLevel] {
         &self.rows
