@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow};
 
 use radixscope_insight::baseline::{
-    Baseline, Import, ImportError, MAX_BYTES, MAX_RESULT_BYTES, MAX_RESULT_FILES, Results, Router, export, import, is_results,
+    Baseline, Import, ImportError, MAX_BYTES, MAX_RESULT_BYTES, MAX_RESULT_FILES, Results, Router, export,
+    import, is_results,
 };
 
 use crate::config::BaselineAt;
@@ -75,6 +76,9 @@ impl BaselineFiles {
         for at in &self.all {
             match read(at) {
                 Ok(Import { baselines: read, notices }) => {
+                    if read.iter().all(|baseline| baseline.rows().is_empty()) {
+                        comment(&mut comments, &format!("{}: no results yet", at.name()));
+                    }
                     baselines.extend(read);
                     for notice in notices {
                         comment(&mut comments, &format!("{}: {notice}", at.name()));
@@ -83,7 +87,8 @@ impl BaselineFiles {
                 Err(error) => comment(&mut comments, &format!("{}: {error:#}", at.name())),
             }
         }
-        let text = comments + &export(&baselines);
+        // Nothing at all tells the page not to ask again.
+        let text = if self.all.is_empty() { String::new() } else { comments + &export(&baselines) };
         *last = Some((Instant::now(), text.clone()));
         text
     }
@@ -221,7 +226,10 @@ mod tests {
         let runs: Vec<_> = baseline.rows().iter().map(|row| (row.concurrency, row.runs.finished)).collect();
         assert_eq!(runs, [(4.0, Some(2)), (8.0, Some(2)), (16.0, Some(2))]);
         let first = baseline.rows()[0];
-        assert_eq!((first.spread, first.samples), (Some(SpreadKind::Confidence { percent: 95.0 }), Some(327)));
+        assert_eq!(
+            (first.spread, first.samples),
+            (Some(SpreadKind::Confidence { percent: 95.0 }), Some(327))
+        );
     }
 
     #[test]
@@ -233,7 +241,11 @@ mod tests {
         copy(&sweep("round-robin").join(run(BEGUN)), &folder.path().join(run(BEGUN)));
         fs::write(folder.path().join(run(RUN)), "{\"schema_version\": \"1.4\", \"aiperf").unwrap();
         let csv = files.csv();
-        assert!(csv.starts_with("# ") && csv.contains("concurrency_4/profile_export_aip"), "{csv}");
+        assert!(
+            csv.starts_with("# ")
+                && csv.contains("concurrency_4/profile_export_aiperf.json: line 1, column 33"),
+            "{csv}"
+        );
         let read = import(&csv, "").unwrap().baselines.remove(0);
         assert_eq!(read.rows().len(), 3);
         assert!(read.rows()[0].runs.is_running());

@@ -27,6 +27,7 @@ mod kubernetes_at;
 mod log_file;
 mod metrics_url;
 mod origin;
+mod plan;
 mod probe;
 mod proxy_header;
 mod recording;
@@ -52,6 +53,7 @@ pub use log_file::LogFile;
 pub use metrics_url::MetricsUrl;
 pub(crate) use metrics_url::without_query;
 pub use origin::{AllowedOrigin, FrameAncestors};
+pub use plan::{Experiment, Plan};
 pub use probe::SourcesProbe;
 pub use recording::{DecisionsAs, Export, Record, RecordArgs, Replay};
 use redacted::Redacted;
@@ -114,6 +116,10 @@ pub enum Command {
     /// Uses the given addresses; else those in ETCD_ENDPOINTS, DYN_FILE_KV and NATS_SERVER, and services on this machine. Exit
     /// code 0: caches can be shown; 1: they cannot, and the missing settings are printed.
     Sources(Box<SourcesProbe>),
+    /// Print the commands that measure a deployment with KV-aware routing and then with round-robin, with aiperf; runs nothing
+    ///
+    /// Looks at the deployment as `radixscope sources` does, for the model, the frontends and the command that shows the result.
+    Plan(Box<Plan>),
     /// Print the manifests with which Radixscope runs in Kubernetes: role, binding, Deployment and Service; applies nothing
     ///
     /// radixscope deploy --kubernetes --image REGISTRY/radixscope:TAG | kubectl apply -f -

@@ -27,7 +27,9 @@ impl BaselineAt {
         }
         let own = of(path.file_name());
         match router(&own) {
-            Some(_) => Some(of(path.parent().and_then(std::path::Path::file_name))).filter(|name| !name.is_empty()).unwrap_or(own),
+            Some(_) => Some(of(path.parent().and_then(std::path::Path::file_name)))
+                .filter(|name| !name.is_empty())
+                .unwrap_or(own),
             None => own,
         }
     }

@@ -6,6 +6,7 @@ mod csv;
 mod figure;
 mod lines;
 mod problem;
+mod progress;
 mod results;
 mod spread;
 mod standing;
@@ -17,6 +18,7 @@ pub use compare::{AgainstBaseline, Crossover, Difference, Direction, Interpolate
 pub use csv::{Import, MAX_BASELINES, MAX_BYTES, MAX_ROWS, export, import, reference};
 pub use figure::{ByFigure, Figure, Figures};
 pub use problem::{ImportError, Notice};
+pub use progress::Progress;
 pub use results::{MAX_RESULT_BYTES, MAX_RESULT_FILES, Results, is_results};
 pub use spread::{Bounds, Runs, SpreadKind};
 pub use standing::{Standing, Stretch, standing, standing_text};

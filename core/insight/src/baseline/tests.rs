@@ -253,7 +253,7 @@ fn a_saved_window_is_a_level_with_its_length_and_fewest_samples() {
 
 #[test]
 fn worse_and_better_are_reported_only_where_the_baseline_lies_outside_the_range() {
-    let verdict = |figure, live, base| difference(figure, live, base).unwrap().verdict;
+    let verdict = |figure, live, base| difference(figure, live, base, None).unwrap().verdict;
     let bucket = Range::in_bucket(470.0, Some(1_000.0));
     assert_eq!(verdict(Figure::TtftP95, bucket, 600.0), AgainstBaseline::Unknown);
     assert_eq!(verdict(Figure::TtftP95, bucket, 446.0), AgainstBaseline::Worse);
@@ -262,10 +262,42 @@ fn worse_and_better_are_reported_only_where_the_baseline_lies_outside_the_range(
     assert_eq!(verdict(Figure::TtftP95, Range::exact(602.0), 600.0), AgainstBaseline::Equal);
     assert_eq!(verdict(Figure::TtftP95, Range::between(700.0, None), 600.0), AgainstBaseline::Worse);
     assert_eq!(verdict(Figure::TtftP95, Range::between(500.0, None), 600.0), AgainstBaseline::Unknown);
-    assert_eq!(difference(Figure::TtftP95, bucket, 0.0), None);
-    assert_eq!(difference(Figure::TtftP95, Range::in_bucket(0.0, None), 500.0), None);
-    let share = difference(Figure::TtftP95, Range::in_bucket(500.0, Some(1_000.0)), 500.0).unwrap().share;
+    assert_eq!(difference(Figure::TtftP95, bucket, 0.0, None), None);
+    assert_eq!(difference(Figure::TtftP95, Range::in_bucket(0.0, None), 500.0, None), None);
+    let share =
+        difference(Figure::TtftP95, Range::in_bucket(500.0, Some(1_000.0)), 500.0, None).unwrap().share;
     assert_eq!((share.low(), share.high()), (0.0, Some(1.0)));
+}
+
+#[test]
+fn within_what_the_runs_of_a_baseline_differ_by_nothing_is_better() {
+    use AgainstBaseline::{Better, WithinSpread, Worse};
+    let verdict = |figure, live: f64| {
+        let bounds = Bounds { low: 90.0, high: 110.0 };
+        difference(figure, Range::exact(live), 100.0, Some(bounds)).unwrap().verdict
+    };
+    assert_eq!(
+        [80.0, 90.0, 109.0, 111.0].map(|live| verdict(Figure::TtftP50, live)),
+        [Better, WithinSpread, WithinSpread, Worse]
+    );
+    assert_eq!(
+        [80.0, 100.0, 120.0].map(|live| verdict(Figure::Requests, live)),
+        [Worse, WithinSpread, Better]
+    );
+}
+
+#[test]
+fn an_experiment_tells_what_runs_and_what_is_missing() {
+    let text =
+        "concurrency,runs,runs_begun,runs_planned,ttft_p50_ms\n60,2,2,2,249\n80,1,2,2,267\n100,0,0,2,\n";
+    let progress = sheet(text).unwrap()[0].progress().unwrap();
+    assert_eq!(progress.to_text(), "3 of 6 runs. Running: concurrency 80. Missing: 1 at 80, 2 at 100");
+    assert!(!progress.is_complete());
+    assert_eq!(sample()[0].progress(), None);
+    let done =
+        sheet("concurrency,runs,runs_planned,ttft_p50_ms\n60,2,2,249\n").unwrap()[0].progress().unwrap();
+    assert!(done.is_complete());
+    assert_eq!(done.to_text(), "2 of 2 runs");
 }
 
 #[test]

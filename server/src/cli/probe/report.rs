@@ -19,7 +19,7 @@ use crate::config::{DiscoveryAt, Sources, without_query};
 
 /// The result of a probe.
 #[derive(Serialize, Debug)]
-pub(super) struct ProbeReport {
+pub(in crate::cli) struct ProbeReport {
     /// What was found in a cluster. `None`: without `--kubernetes`.
     #[serde(skip_serializing_if = "Option::is_none")]
     kubernetes: Option<Table>,
@@ -101,6 +101,18 @@ impl ProbeReport {
             },
             kubernetes,
         }
+    }
+
+    /// The models of all pools.
+    pub(in crate::cli) fn models(&self) -> Vec<String> {
+        let all: std::collections::BTreeSet<&String> =
+            self.pools.iter().flat_map(|pool| &pool.models).collect();
+        all.into_iter().cloned().collect()
+    }
+
+    /// The command that shows the deployment; `None`: no endpoint was found.
+    pub(in crate::cli) fn command(&self) -> Option<String> {
+        self.command.clone()
     }
 
     /// Whether there are workers and their KV events can be received.

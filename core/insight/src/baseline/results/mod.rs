@@ -26,6 +26,9 @@ pub const MAX_RESULT_BYTES: usize = 64 << 20;
 /// Most files of one import: ten runs, as many as aiperf takes, of each of 200 levels.
 pub const MAX_RESULT_FILES: usize = 2_000;
 
+/// Longest end of the name of a file that a notice repeats, in characters.
+const MAX_NAME_CHARS: usize = 80;
+
 /// Whether `text` is to be read as results rather than as CSV.
 pub fn is_results(text: &str) -> bool {
     text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '['])
@@ -175,7 +178,11 @@ impl Results {
     /// Notes a file that was not taken, and why.
     pub fn leave_out(&mut self, name: &str, why: &ImportError) {
         if self.left_out.len() < MAX_NAMED {
-            self.left_out.push(format!("{}: {why}", quoted(name)));
+            // Of a path the end tells it from others.
+            let cut = name.chars().count().saturating_sub(MAX_NAME_CHARS);
+            let end: String = name.chars().skip(cut).collect();
+            let dots = if cut > 0 { "…" } else { "" };
+            self.left_out.push(format!("{dots}{end}: {why}"));
         } else {
             self.more_left_out += 1;
         }
@@ -236,9 +243,7 @@ impl Results {
 impl Level {
     fn row(&self, concurrency: f64) -> SweepLevel {
         let mut row = SweepLevel::new(concurrency);
-        let known =
-            |of: fn(&Measured) -> Option<f64>| mean(&self.runs.iter().filter_map(of).collect::<Vec<_>>());
-        row.duration_s = known(|run| run.duration_s);
+        row.duration_s = mean(&self.runs.iter().filter_map(|run| run.duration_s).collect::<Vec<_>>());
         let samples: Option<Vec<u64>> = self.runs.iter().map(|run| run.samples).collect();
         row.samples =
             samples.filter(|all| !all.is_empty()).map(|all| all.iter().copied().fold(0, u64::saturating_add));
