@@ -15,6 +15,7 @@ use url::Url;
 
 mod access;
 mod base_path;
+mod baseline_at;
 mod check;
 mod discovery_at;
 mod engine_at;
@@ -28,6 +29,7 @@ mod log_file;
 mod metrics_url;
 mod origin;
 mod otlp_export;
+mod plan;
 mod probe;
 mod proxy_header;
 mod recording;
@@ -40,6 +42,7 @@ mod zmq_endpoint;
 pub use access::Access;
 pub(crate) use access::is_guessable;
 pub use base_path::BasePath;
+pub use baseline_at::BaselineAt;
 pub use check::{Check, CheckMode, MinSeverity, Output};
 pub use discovery_at::{DiscoveryAt, EtcdServers};
 pub(crate) use engine_at::pool_of_model;
@@ -54,6 +57,7 @@ pub use metrics_url::MetricsUrl;
 pub(crate) use metrics_url::without_query;
 pub use origin::{AllowedOrigin, FrameAncestors};
 pub use otlp_export::OtlpExportArgs;
+pub use plan::{Experiment, Plan};
 pub use probe::SourcesProbe;
 pub use recording::{DecisionsAs, Export, Record, RecordArgs, Replay};
 use redacted::Redacted;
@@ -116,6 +120,10 @@ pub enum Command {
     /// Uses the given addresses; else those in ETCD_ENDPOINTS, DYN_FILE_KV and NATS_SERVER, and services on this machine. Exit
     /// code 0: caches can be shown; 1: they cannot, and the missing settings are printed.
     Sources(Box<SourcesProbe>),
+    /// Print the commands that measure a deployment with KV-aware routing and then with round-robin, with aiperf; runs nothing
+    ///
+    /// Looks at the deployment as `radixscope sources` does, for the model, the frontends and the command that shows the result.
+    Plan(Box<Plan>),
     /// Print the manifests with which Radixscope runs in Kubernetes: role, binding, Deployment and Service; applies nothing
     ///
     /// radixscope deploy --kubernetes --image REGISTRY/radixscope:TAG | kubectl apply -f -

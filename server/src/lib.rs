@@ -8,6 +8,7 @@
 //! knows viewers and nothing of sources. `cli` puts the parts together.
 #![forbid(unsafe_code)]
 
+mod baselines;
 pub mod cli;
 pub mod config;
 pub mod http;

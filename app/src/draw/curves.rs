@@ -23,6 +23,8 @@ pub struct Curve {
     pub squares: bool,
     /// Concurrency and value, by rising concurrency.
     pub points: Vec<(f64, f64)>,
+    /// Concurrency and both ends of the spread of its runs, where that is known.
+    pub spreads: Vec<(f64, f64, f64)>,
 }
 
 /// What is drawn.
@@ -53,6 +55,7 @@ pub fn option(picture: &Picture, palette: &Palette) -> ChartOption {
             line = line.mark_line(marks(picture, palette));
         }
         chart = chart.line(line).scatter(end(curve));
+        chart = curve.spreads.iter().fold(chart, |chart, spread| chart.line(whisker(curve, *spread)));
     }
     picture.live.iter().fold(chart, |chart, points| chart.line(live(points, palette)))
 }
@@ -66,6 +69,18 @@ fn line(curve: &Curve) -> Line {
         .item_style(ItemStyle::new().color(css(curve.colour)))
         .line_style(LineStyle::new().width(2.0).type_(kind))
         .data(curve.points.iter().map(|&(x, y)| vec![x, y]).collect())
+}
+
+/// The spread of a level's runs, as a bar with ends.
+fn whisker(curve: &Curve, (at, low, high): (f64, f64, f64)) -> Line {
+    Line::new()
+        .name(&curve.name)
+        .silent(true)
+        .symbol(Symbol::Rect)
+        .symbol_size(4.0)
+        .item_style(ItemStyle::new().color(css(curve.colour)).opacity(0.75))
+        .line_style(LineStyle::new().width(1.5).opacity(0.75))
+        .data(vec![vec![at, low], vec![at, high]])
 }
 
 /// The name at the end of a line.

@@ -7,7 +7,7 @@ use crate::view::control::view;
 use js_sys::Array;
 use leptos::prelude::*;
 use wasm_bindgen::{JsCast, JsValue};
-use web_sys::{Blob, BlobPropertyBag, DragEvent, File, HtmlAnchorElement, HtmlInputElement, Url};
+use web_sys::{Blob, BlobPropertyBag, DragEvent, File, FileList, HtmlAnchorElement, HtmlInputElement, Url};
 
 /// How long the file stays with the page for the browser to take it.
 const KEPT_FOR: Duration = Duration::from_secs(30);
@@ -31,7 +31,7 @@ pub(super) fn offer_blob(name: &str, blob: &Blob) -> Result<(), JsValue> {
     Ok(())
 }
 
-/// Takes a file, chosen by the label of the input `{id}-file` among the children, or dropped.
+/// Takes files, chosen by the label of the input `{id}-file` among the children, or dropped; one at a time unless `multiple`.
 #[component]
 pub(super) fn FileDrop(
     id: &'static str,
@@ -40,24 +40,30 @@ pub(super) fn FileDrop(
     /// Id of the element that says what the file is.
     #[prop(optional)]
     described_by: Option<&'static str>,
-    #[prop(into)] on_file: Callback<File>,
+    /// Whether several are taken together.
+    #[prop(optional)]
+    multiple: bool,
+    #[prop(into)] on_files: Callback<Vec<File>>,
     children: Children,
 ) -> impl IntoView {
     let over = RwSignal::new(false);
+    let give = move |files: Option<FileList>| {
+        let Some(files) = files else { return };
+        let most = if multiple { files.length() } else { files.length().min(1) };
+        let files: Vec<File> = (0..most).filter_map(|at| files.get(at)).collect();
+        if !files.is_empty() {
+            on_files.run(files);
+        }
+    };
     let drop = move |event: DragEvent| {
         event.prevent_default();
         over.set(false);
-        if let Some(file) = event.data_transfer().and_then(|data| data.files()).and_then(|files| files.get(0))
-        {
-            on_file.run(file);
-        }
+        give(event.data_transfer().and_then(|data| data.files()));
     };
     let choose = move |event: leptos::ev::Event| {
         let input = event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
         let Some(input) = input else { return };
-        if let Some(file) = input.files().and_then(|files| files.get(0)) {
-            on_file.run(file);
-        }
+        give(input.files());
         // The same file once more is a change, too: it may have been written anew.
         input.set_value("");
     };
@@ -69,7 +75,7 @@ pub(super) fn FileDrop(
                 over.set(true);
             }
             on:dragleave=move |_| over.set(false) on:drop=drop>
-            <input type="file" class="hidden" id=input_id.clone() accept=accept data-testid=input_id
+            <input type="file" class="hidden" id=input_id.clone() accept=accept multiple=multiple data-testid=input_id
                 aria-describedby=described_by on:change=choose/>
             {children()}
         </div>

@@ -185,8 +185,9 @@ pub(super) fn PromptText(
 /// Takes the file, and says what it is.
 #[component]
 fn TokenizerFile(state: PromptTextState) -> impl IntoView {
+    let load = move |files: Vec<web_sys::File>| files.iter().for_each(|file| state.load(file));
     view! {
-        <FileDrop id="tokenizer" accept=".json,application/json" described_by="tokenizer-state" on_file=move |file| state.load(&file)>
+        <FileDrop id="tokenizer" accept=".json,application/json" described_by="tokenizer-state" on_files=load>
             <p>
                 <label for="tokenizer-file" class="file-button">
                     {move || if state.loaded.with(|loaded| matches!(loaded, FileState::Ready(..))) { "Another tokenizer.json" } else { "Choose a tokenizer.json" }}

@@ -32,6 +32,43 @@ pub struct WorkerRequest {
     pub job: Job,
 }
 
+/// What baselines are read from.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum BaselineText {
+    /// The reference sweeps.
+    Reference,
+    /// A CSV.
+    Csv(String),
+    /// Results of a load generator, which are one baseline together.
+    Results {
+        /// Names and texts of the files.
+        files: Vec<(String, String)>,
+        /// How their requests were routed.
+        router: baseline::Router,
+    },
+}
+
+impl BaselineText {
+    /// What it holds, or what is wrong with it.
+    fn read(self, name: &str) -> Result<Import, String> {
+        match self {
+            Self::Reference => Ok(Import { baselines: baseline::reference(), notices: Vec::new() }),
+            Self::Csv(csv) => baseline::import(&csv, name).map_err(|error| error.to_string()),
+            Self::Results { files, router } => {
+                let mut results = baseline::Results::default();
+                let is_alone = files.len() == 1;
+                for (file, text) in files {
+                    results.add(&text).map_err(|error| match is_alone {
+                        true => error.to_string(),
+                        false => format!("{file}: {error}"),
+                    })?;
+                }
+                Ok(results.finish(name, router))
+            }
+        }
+    }
+}
+
 /// What a worker can do.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Job {
@@ -42,8 +79,8 @@ pub enum Job {
     },
     /// Read baselines.
     Baselines {
-        /// As CSV; `None`: the reference sweeps.
-        csv: Option<String>,
+        /// What they are read from.
+        from: BaselineText,
         /// What those without a name of their own are called.
         name: String,
     },
@@ -142,10 +179,7 @@ impl Job {
                 }
                 Err("the snapshot has no end".to_owned())
             }
-            Job::Baselines { csv, name } => Ok(JobOutcome::Baselines(match csv {
-                None => Ok(Import { baselines: baseline::reference(), notices: Vec::new() }),
-                Some(csv) => baseline::import(&csv, &name).map_err(|error| error.to_string()),
-            })),
+            Job::Baselines { from, name } => Ok(JobOutcome::Baselines(from.read(&name))),
             Job::OfflineReplay { sample, settings } => {
                 let (report, ms) = timed(|| sample.evaluate(settings));
                 Ok(JobOutcome::OfflineReplay(Box::new(report), ms))
@@ -259,16 +293,33 @@ mod tests {
 
     #[test]
     fn baselines_are_read_or_refused_with_a_reason() {
-        let is_read = |csv: Option<&str>, expected: Result<Import, String>| {
-            let job = Job::Baselines { csv: csv.map(str::to_owned), name: "Mine".to_owned() };
+        let is_read = |from: BaselineText, expected: Result<Import, String>| {
+            let job = Job::Baselines { from, name: "Mine".to_owned() };
             let outcome = JobOutcome::Baselines(expected);
             assert_eq!(responses(&encoded(job)), [WorkerResponse::Done { id: 7, outcome }]);
         };
-        is_read(None, Ok(Import { baselines: baseline::reference(), notices: Vec::new() }));
+        is_read(
+            BaselineText::Reference,
+            Ok(Import { baselines: baseline::reference(), notices: Vec::new() }),
+        );
         let own = "concurrency,ttft_p50_ms\n60,100.5\n";
-        is_read(Some(own), Ok(baseline::import(own, "Mine").unwrap()));
+        is_read(BaselineText::Csv(own.to_owned()), Ok(baseline::import(own, "Mine").unwrap()));
         let bad = "concurrency,ttft_p50_ms\n60,fast\n";
-        is_read(Some(bad), Err(baseline::import(bad, "Mine").unwrap_err().to_string()));
+        is_read(
+            BaselineText::Csv(bad.to_owned()),
+            Err(baseline::import(bad, "Mine").unwrap_err().to_string()),
+        );
+        let run = include_str!("../../../tests/fixtures/load_generators/vllm-bench-serve.json");
+        let results = |files: &[(&str, &str)]| BaselineText::Results {
+            files: files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect(),
+            router: baseline::Router::RoundRobin,
+        };
+        let mut read = baseline::Results::default();
+        read.add(run).unwrap();
+        is_read(results(&[("run.json", run)]), Ok(read.finish("Mine", baseline::Router::RoundRobin)));
+        let error = baseline::Results::default().add("{}").unwrap_err();
+        is_read(results(&[("bad.json", "{}")]), Err(error.to_string()));
+        is_read(results(&[("run.json", run), ("bad.json", "{}")]), Err(format!("bad.json: {error}")));
     }
 
     #[test]

@@ -5,7 +5,6 @@ use radixscope_model::record::SourceKind;
 use radixscope_router::RouterSettings;
 use radixscope_sim::{Fault, FaultPlan, Topology};
 
-use super::checks::checks;
 use super::server::{Feed, Feeds};
 use super::{Failure, server};
 use crate::config::{Demo, Router, Simulation};
@@ -19,9 +18,8 @@ pub(super) async fn run(options: Demo, stopped: Shutdown) -> Result<(), Failure>
     let name = "simulated cluster".to_owned();
     let feed =
         Feed::new(name, SourceKind::Simulator, move |to, stopped| demo::run(config, pace, to, stopped));
-    let (checks, feeds, record) =
-        (checks(&options.slo)?, Feeds::only(vec![feed]), options.recorded.options());
-    server::run(options.http, &options.limits, checks, feeds, record, stopped).await
+    let (feeds, record) = (Feeds::only(vec![feed]), options.recorded.options());
+    server::run(options.http, &options.limits, &options.slo, feeds, record, stopped).await
 }
 
 pub(super) fn pace(options: &Simulation) -> demo::Pace {

@@ -2,7 +2,6 @@
 
 use radixscope_model::record::SourceKind;
 
-use super::checks::checks;
 use super::server::Feed;
 use super::{Failure, in_kubernetes, server, sources};
 use crate::config::Serve;
@@ -20,5 +19,5 @@ pub(super) async fn run(options: Serve, stopped: Shutdown) -> Result<(), Failure
         let name = export.name().to_owned();
         Feed::of_output(name, SourceKind::OtlpExport, |hub, to, stopped| export.run(hub, to, stopped))
     }));
-    server::run(http, &limits, checks(&slo)?, feeds, record, stopped).await
+    server::run(http, &limits, &slo, feeds, record, stopped).await
 }

@@ -15,7 +15,9 @@ use radixscope_model::record::{ReportedSettings, SourceKind};
 use radixscope_recording::Meta;
 
 use super::Failure;
-use crate::config::{Access, Http, InvalidOption, Limits};
+use super::checks::checks;
+use crate::baselines::BaselineFiles;
+use crate::config::{Access, Http, InvalidOption, Limits, SloTargets};
 use crate::http::{self, AccessRules, ServeOptions, Tls, TlsFiles};
 use crate::hub::{
     HistoryLimits, Hub, HubConfig, QueueLimits, Refusals, ResumeLimits, Resumed, ServerRun, SourceHandle,
@@ -214,21 +216,23 @@ impl Listening {
 pub(super) async fn run(
     http: Http,
     limits: &Limits,
-    checks: Checks,
+    slo: &SloTargets,
     feeds: Feeds,
     record: Option<RecordOptions>,
     stopped: Shutdown,
 ) -> Result<(), Failure> {
+    let checks = checks(slo)?;
     let door = Door::open(&http).await?;
     let listening = listen(limits, checks, feeds, record, &stopped)?;
     let hub = listening.hub.clone();
-    door.serve(http, hub, listening.end(), stopped).await
+    let baselines = BaselineFiles::new(slo.baseline.clone());
+    door.serve(http, hub, baselines, listening.end(), stopped).await
 }
 
 /// Serves a hub without sources until stopped.
 pub(super) async fn show(http: Http, hub: Hub, stopped: Shutdown) -> Result<(), Failure> {
     let door = Door::open(&http).await?;
-    door.serve(http, hub, std::future::ready(()), stopped).await
+    door.serve(http, hub, BaselineFiles::default(), std::future::ready(()), stopped).await
 }
 
 /// A bound listener with its access rules.
@@ -250,6 +254,7 @@ impl Door {
         self,
         http: Http,
         hub: Hub,
+        baselines: BaselineFiles,
         end: impl Future<Output = ()>,
         mut stopped: Shutdown,
     ) -> Result<(), Failure> {
@@ -270,6 +275,7 @@ impl Door {
             notice,
             trace_url: http.trace_url,
             max_viewers: http.max_viewers,
+            baselines: Arc::new(baselines),
         };
         let serving = tokio::spawn(http::serve(listener, tls, hub, options, stopped.clone()));
         over(&mut stopped).await;

@@ -1,10 +1,10 @@
 //! Options of the checks: SLO targets, baselines, engine.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use radixscope_model::record::Engine;
+
+use super::BaselineAt;
 
 /// SLO targets, baselines and engine of the checks.
 #[derive(Args, Debug, Clone)]
@@ -17,9 +17,10 @@ pub struct SloTargets {
     #[arg(long, env = "RADIXSCOPE_SLO_ITL_MS", value_name = "MS", default_value_t = 60.0, value_parser = milliseconds)]
     pub slo_itl_ms: f64,
     /// Baseline to compare live figures with: a concurrency sweep as CSV, with columns such as router, concurrency and
-    /// ttft_p95_ms; can be repeated [default: none]
-    #[arg(long, env = "RADIXSCOPE_BASELINE", value_name = "FILE", value_delimiter = ',')]
-    pub baseline: Vec<PathBuf>,
+    /// ttft_p95_ms; or results of aiperf, vllm bench serve or guidellm, a file or a folder that may still grow, with how their
+    /// requests were routed: kv-aware=PATH, round-robin=PATH or other=PATH; can be repeated [default: none]
+    #[arg(long, env = "RADIXSCOPE_BASELINE", value_name = "[ROUTER=]PATH", value_delimiter = ',')]
+    pub baseline: Vec<BaselineAt>,
     /// Engine whose settings findings propose [default: what the workers' metrics and logs show; if neither does, all]
     #[arg(long, env = "RADIXSCOPE_ENGINE", value_name = "ENGINE", value_parser = engine())]
     pub engine: Option<Engine>,

@@ -33,6 +33,7 @@ use tower::util::MapRequest;
 
 use radixscope_export::TraceUrl;
 
+use crate::baselines::BaselineFiles;
 use crate::config::{AllowedHost, AllowedOrigin, BasePath, FrameAncestors};
 use crate::hub::Hub;
 use crate::shutdown::Shutdown;
@@ -65,6 +66,8 @@ pub struct ServeOptions {
     pub notice: Option<&'static str>,
     /// Template of the links from decisions to their traces.
     pub trace_url: Option<TraceUrl>,
+    /// Baselines of the command line.
+    pub baselines: Arc<BaselineFiles>,
     /// Maximum viewers.
     pub max_viewers: usize,
     /// Maximum connections.

@@ -51,6 +51,7 @@ impl Server {
             access: AccessRules::default(),
             notice: None,
             trace_url: None,
+            baselines: std::sync::Arc::default(),
             max_viewers: 1,
             max_connections: 2,
         };

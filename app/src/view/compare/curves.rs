@@ -2,7 +2,9 @@
 
 use leptos::prelude::*;
 use radixscope_icicle::palette::{Palette, parse};
-use radixscope_insight::baseline::{Baseline, Direction, Figure, crossover};
+use radixscope_insight::baseline::{
+    Baseline, Direction, Figure, SweepLevel, crossover, standing, standing_text,
+};
 use radixscope_insight::recent_window::RecentFigures;
 
 use super::roles::{Baselines, Role};
@@ -53,6 +55,34 @@ fn crossings(figure: Figure, [kv, rr]: &[Option<Baseline>; 2]) -> Vec<(f64, Stri
     .collect()
 }
 
+/// Which of the two is better as far as their runs bear it, in a sentence for each figure.
+fn standings(figures: &[Figure], [kv, rr]: &[Option<Baseline>; 2]) -> String {
+    let (Some(kv), Some(rr)) = (kv, rr) else { return String::new() };
+    let of = |&figure: &Figure| {
+        let text = standing_text(figure, LOOKS.map(|(name, _)| name), &standing(kv, rr, figure))?;
+        Some(format!("{}: {text}.", figure.label()))
+    };
+    let all: Vec<String> = figures.iter().filter_map(of).collect();
+    if all.is_empty() {
+        return "How far repeats of these baselines lie apart is unknown, so crossovers are of single measurements.".to_owned();
+    }
+    let kinds: Vec<String> = [kv, rr].map(spread_kinds).into_iter().flatten().collect();
+    let kinds = match &kinds[..] {
+        [a, b] if a != b => format!("{a}, and {b}"),
+        [kind, ..] => kind.clone(),
+        [] => "bounds".to_owned(),
+    };
+    format!("{} Bars: {kinds} of the runs.", all.join(" "))
+}
+
+/// What the bounds of a baseline's levels mean.
+fn spread_kinds(baseline: &Baseline) -> Option<String> {
+    let mut kinds: Vec<String> =
+        baseline.rows().iter().filter_map(|row| row.spread).map(|kind| kind.to_string()).collect();
+    kinds.dedup();
+    (!kinds.is_empty()).then(|| kinds.join(" or "))
+}
+
 fn picture(
     choice: FigureChoice,
     live: &RecentFigures,
@@ -65,11 +95,23 @@ fn picture(
     for ((baseline, (who, token)), squares) in playing.iter().zip(LOOKS).zip([false, true]) {
         let colour = colour(token);
         for (at, &figure) in figures.iter().enumerate() {
-            let rows = baseline.iter().flat_map(Baseline::rows);
+            let rows: &[SweepLevel] = baseline.as_ref().map_or(&[], Baseline::rows);
             let points: Vec<(f64, f64)> =
-                rows.filter_map(|row| Some((row.concurrency, row.figures.get(figure)?))).collect();
+                rows.iter().filter_map(|row| Some((row.concurrency, row.figures.get(figure)?))).collect();
+            let spreads = rows.iter().filter_map(|row| {
+                let bounds = row.bounds.get(figure)?;
+                Some((row.concurrency, bounds.low, bounds.high))
+            });
+            let spreads = spreads.collect();
             let end = if figures.len() > 1 { [" p50", " p95"][at.min(1)] } else { "" };
-            curves.push(Curve { name: format!("{who}{end}"), colour, dashed: at == 1, squares, points });
+            curves.push(Curve {
+                name: format!("{who}{end}"),
+                colour,
+                dashed: at == 1,
+                squares,
+                points,
+                spreads,
+            });
         }
     }
     let concurrency = live.concurrency.map(|(mean, _)| mean);
@@ -138,6 +180,10 @@ pub(super) fn Curves(
             false => format!("Crossovers: {}.", all.join("; ")),
         }
     });
+    let standing = Memo::new(move |_| {
+        let (.., figures) = CHOICES[choice.get()];
+        playing.with(|playing| standings(figures, playing))
+    });
     let option = move |palette: &Palette| {
         let mut picture = shown.get();
         let of = picture.curves.len();
@@ -150,9 +196,10 @@ pub(super) fn Curves(
     };
     let description = move || {
         format!(
-            "{} by concurrency. {} The table has the figures.",
+            "{} by concurrency. {} {} The table has the figures.",
             CHOICES[choice.get()].1,
-            status_text.get()
+            status_text.get(),
+            standing.get()
         )
     };
     let choose =
@@ -167,5 +214,6 @@ pub(super) fn Curves(
         <Legend hidden all=legend/>
         <Charted store dark id="cmp-chart" class="chart-box cmp-chart" description=Memo::new(move |_| description()) option/>
         <p class="caption" data-testid="cmp-crossovers">{status_text}</p>
+        <p class="caption" data-testid="cmp-standing">{standing}</p>
     }
 }

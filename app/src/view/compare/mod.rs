@@ -26,6 +26,8 @@ const WINDOW_KEY: &str = "cmp.window";
 const WINDOWS: [(&str, &str, u64); 2] = [("60s", "60 s", 60_000), ("5min", "5 min", 300_000)];
 /// Figures are taken anew this often: a window's mean does not move faster.
 const EVERY_MS: u64 = 1_000;
+/// The server is asked for its own baselines this often: a run of an experiment takes minutes.
+const ASK_EVERY_MS: u64 = 5_000;
 
 /// The panel.
 #[component]
@@ -36,6 +38,11 @@ pub fn ComparePanel(store: Store, dark: Memo<bool>) -> impl IntoView {
         WINDOWS.into_iter().find(|(key, ..)| name.as_deref() == Some(key)).unwrap_or(WINDOWS[0])
     });
     let second = Memo::new(move |_| store.on_beat(|_| store.received_ms().0 / EVERY_MS));
+    let ask = Memo::new(move |_| second.get() * EVERY_MS / ASK_EVERY_MS);
+    Effect::new(move |_| {
+        ask.track();
+        baselines.follow();
+    });
     let live = Memo::new(move |_| {
         // Read, not only tracked: a memo that is not read never runs and so never notifies.
         let _ = second.get();
@@ -89,6 +96,7 @@ pub fn ComparePanel(store: Store, dark: Memo<bool>) -> impl IntoView {
                         " brings latencies, lengths and throughput; logs of 1.5 and later or request traces bring each request."
                     </p>
                 </Show>
+                <Experiments baselines/>
                 <div class="cmp-columns">
                     <div class="cmp-column"><Table live baselines/></div>
                     <div class="cmp-column"><Curves store dark live baselines/></div>
@@ -96,6 +104,24 @@ pub fn ComparePanel(store: Store, dark: Memo<bool>) -> impl IntoView {
                 <Manage baselines live/>
             </div>
         </section>
+    }
+}
+
+/// How far the experiments are whose results the server reads.
+#[component]
+fn Experiments(baselines: Baselines) -> impl IntoView {
+    view! {
+        <ul class="cmp-list" aria-live="polite" data-testid="cmp-experiments">
+            {move || baselines.running().into_iter().filter_map(|baseline| {
+                let progress = baseline.progress()?.to_text();
+                Some(view! {
+                    <li data-testid="cmp-experiment"><b>{format!("{}, {}", baseline.name(), baseline.router().as_str())}</b>": "{progress}"."</li>
+                })
+            }).collect_view()}
+            {move || baselines.served_notes.get().into_iter().map(|note| view! {
+                <li class="quiet" data-testid="cmp-note">{note}</li>
+            }).collect_view()}
+        </ul>
     }
 }
 

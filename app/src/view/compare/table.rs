@@ -1,7 +1,7 @@
 //! The three layers side by side: live, and both baselines at the same concurrency.
 
 use leptos::prelude::*;
-use radixscope_insight::baseline::{AgainstBaseline, Baseline, Difference, Figure, difference};
+use radixscope_insight::baseline::{AgainstBaseline, Baseline, Bounds, Difference, Figure, difference};
 use radixscope_insight::recent_window::RecentFigures;
 use radixscope_model::range::Range;
 
@@ -18,12 +18,15 @@ pub(super) fn digits(figure: Figure, value: f64) -> String {
     }
 }
 
+/// A baseline's value and the spread of its runs.
+type Reading = (f64, Option<Bounds>);
+
 /// A baseline's figure at a concurrency: text, explanation, value.
 fn at(
     baseline: Option<&Baseline>,
     figure: Figure,
     concurrency: Option<f64>,
-) -> (String, String, Option<f64>) {
+) -> (String, String, Option<Reading>) {
     let none = |text: String, why: String| (text, why, None);
     let Some(baseline) = baseline else { return none(UNKNOWN.to_owned(), "No such baseline".to_owned()) };
     let Some(concurrency) = concurrency else {
@@ -37,7 +40,15 @@ fn at(
             } else {
                 format!("Interpolated linearly between concurrency {from} and {to}")
             };
-            (digits(figure, read.value), why, Some(read.value))
+            let bounds = baseline.bounds_at(concurrency, figure);
+            let value = digits(figure, read.value);
+            let text = match bounds {
+                Some(bounds) => {
+                    format!("{value} ({}–{})", digits(figure, bounds.low), digits(figure, bounds.high))
+                }
+                None => value,
+            };
+            (text, format!("{why}{}", runs_of(baseline, from)), Some((read.value, bounds)))
         }
         (None, Some((least, most))) => {
             let why = format!("Measured from {least} to {most} only, not extrapolated");
@@ -47,6 +58,14 @@ fn at(
     }
 }
 
+/// What is known of the runs of a level, after another explanation.
+fn runs_of(baseline: &Baseline, level: f64) -> String {
+    let Some(row) = baseline.rows().iter().find(|row| row.concurrency == level) else { return String::new() };
+    let runs = row.runs.finished.map(|runs| format!("; {} at {level}", format::plural(runs, "run", "runs")));
+    let spread = row.spread.map(|kind| format!(", in brackets {kind}"));
+    format!("{}{}", runs.unwrap_or_default(), spread.unwrap_or_default())
+}
+
 /// A live figure in its unit's digits: a number, or its range.
 pub(super) fn range_text(figure: Figure, range: &Range) -> String {
     if range.is_unbounded() { UNKNOWN.to_owned() } else { range.to_text(|value| digits(figure, value)) }
@@ -54,8 +73,8 @@ pub(super) fn range_text(figure: Figure, range: &Range) -> String {
 
 /// How live stands to a baseline: percent with sign, in a word, with an icon; class. "Worse" and "better" only where the
 /// baseline lies outside of what live can be.
-fn difference_text(figure: Figure, live: Option<Range>, base: Option<f64>) -> (String, &'static str) {
-    let difference = live.zip(base).and_then(|(live, base)| difference(figure, live, base));
+fn difference_text(figure: Figure, live: Option<Range>, base: Option<Reading>) -> (String, &'static str) {
+    let difference = live.zip(base).and_then(|(live, (base, bounds))| difference(figure, live, base, bounds));
     let Some(Difference { share, verdict }) = difference else { return (UNKNOWN.to_owned(), "") };
     let percent = share.to_text(|share| {
         let percent = (share * 100.0).round();
@@ -67,6 +86,7 @@ fn difference_text(figure: Figure, live: Option<Range>, base: Option<f64>) -> (S
         AgainstBaseline::Equal => ("= equal".to_owned(), ""),
         AgainstBaseline::Better => (format!("{percent} ▲ better"), "better"),
         AgainstBaseline::Worse => (format!("{percent} ▼ worse"), "worse"),
+        AgainstBaseline::WithinSpread => (format!("{percent}: within its runs' spread"), "quiet"),
         AgainstBaseline::Unknown => (format!("{percent}: baseline within range"), "quiet"),
     }
 }

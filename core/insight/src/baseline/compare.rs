@@ -1,6 +1,6 @@
 //! Between the levels of baselines: straight lines, and where two of them cross. Nothing is guessed beyond the levels.
 
-use super::{Baseline, Figure};
+use super::{Baseline, Bounds, Figure};
 use radixscope_model::range::Range;
 
 /// Differences below this share count as none: sweeps differ by as much among themselves.
@@ -53,15 +53,21 @@ pub enum AgainstBaseline {
     Equal,
     /// The baseline lies between the bounds of live: no data on which is better.
     Unknown,
+    /// Live lies within what the baseline's own runs differ by.
+    WithinSpread,
 }
 
-/// How `live` compares to `base`; `None` where nothing is known of `live`, and where `base` is 0, of which nothing is a share.
-pub fn difference(figure: Figure, live: Range, base: f64) -> Option<Difference> {
+/// How `live` compares to `base`, whose runs lie between `bounds` if that is known; `None` where nothing is known of `live`, and
+/// where `base` is 0, of which nothing is a share.
+pub fn difference(figure: Figure, live: Range, base: f64, bounds: Option<Bounds>) -> Option<Difference> {
     let share = |value: f64| (value - base) / base;
     let shares = (base > 0.0 && !live.is_unbounded()).then(|| (share(live.low()), live.high().map(share)))?;
     let range =
         if live.value().is_some() { Range::exact(shares.0) } else { Range::between(shares.0, shares.1) };
+    let is_within =
+        |bounds: Bounds| live.low() <= bounds.high && live.high().is_none_or(|high| high >= bounds.low);
     let verdict = match shares {
+        _ if bounds.is_some_and(is_within) => AgainstBaseline::WithinSpread,
         (low, Some(high)) if low > -EQUAL_SHARE && high < EQUAL_SHARE => AgainstBaseline::Equal,
         (low, _) if low > 0.0 && figure.lower_is_better() => AgainstBaseline::Worse,
         (low, _) if low > 0.0 => AgainstBaseline::Better,

@@ -7,7 +7,7 @@ use csv::StringRecord;
 
 use super::lines::Lines;
 use super::problem::{ImportError, MAX_NAMED, Notice, quoted};
-use super::{Baseline, Figure, Router, SweepLevel, is_concurrency};
+use super::{Baseline, Bounds, Figure, Router, SpreadKind, SweepLevel, is_concurrency};
 use crate::csv_text::{guard, to_text, unguard};
 use serde::{Deserialize, Serialize};
 
@@ -43,15 +43,32 @@ enum Column {
     Concurrency,
     Duration,
     Samples,
+    Runs,
+    RunsBegun,
+    RunsPlanned,
+    Spread,
     Figure(Figure),
+    Low(Figure),
+    High(Figure),
 }
 
 impl Column {
     const FIRST: [Self; 6] =
         [Self::Baseline, Self::Router, Self::Attribution, Self::Concurrency, Self::Duration, Self::Samples];
+    /// Of the runs behind a level, whose spread has two columns more for each figure.
+    const OF_RUNS: [Self; 4] = [Self::Runs, Self::RunsBegun, Self::RunsPlanned, Self::Spread];
+
+    fn plain() -> impl Iterator<Item = Self> {
+        Self::FIRST.into_iter().chain(Figure::ALL.map(Self::Figure))
+    }
+
+    fn of_runs() -> impl Iterator<Item = Self> {
+        let ends = Figure::ALL.into_iter().flat_map(|figure| [Self::Low(figure), Self::High(figure)]);
+        Self::OF_RUNS.into_iter().chain(ends)
+    }
 
     fn all() -> impl Iterator<Item = Self> {
-        Self::FIRST.into_iter().chain(Figure::ALL.map(Self::Figure))
+        Self::plain().chain(Self::of_runs())
     }
 
     const fn name(self) -> &'static str {
@@ -62,21 +79,34 @@ impl Column {
             Self::Concurrency => "concurrency",
             Self::Duration => "duration_s",
             Self::Samples => "samples",
+            Self::Runs => "runs",
+            Self::RunsBegun => "runs_begun",
+            Self::RunsPlanned => "runs_planned",
+            Self::Spread => "spread",
             Self::Figure(figure) => figure.column(),
+            Self::Low(figure) => figure.spread_columns()[0],
+            Self::High(figure) => figure.spread_columns()[1],
         }
     }
 }
 
 /// `baselines` as CSV, to be read by [`import`] to the same. The attribution stands in the first line of each; one without
-/// levels has no line.
+/// levels has no line. Columns of runs are left out where no level knows any.
 pub fn export<'a>(baselines: impl IntoIterator<Item = &'a Baseline>) -> String {
-    let header: Vec<String> = Column::all().map(|column| column.name().to_owned()).collect();
-    let records = baselines.into_iter().flat_map(records);
+    let baselines: Vec<&Baseline> = baselines.into_iter().collect();
+    let has_runs = |row: &SweepLevel| {
+        let SweepLevel { concurrency, duration_s, samples, figures, .. } = *row;
+        *row != SweepLevel { duration_s, samples, figures, ..SweepLevel::new(concurrency) }
+    };
+    let has_runs = baselines.iter().any(|baseline| baseline.rows().iter().any(has_runs));
+    let columns: Vec<Column> = if has_runs { Column::all().collect() } else { Column::plain().collect() };
+    let header: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
+    let records = baselines.into_iter().flat_map(|baseline| records(baseline, &columns));
     to_text(std::iter::once(header).chain(records))
 }
 
 /// A record for each level.
-fn records(baseline: &Baseline) -> impl Iterator<Item = Vec<String>> {
+fn records(baseline: &Baseline, columns: &[Column]) -> impl Iterator<Item = Vec<String>> {
     baseline.rows().iter().enumerate().map(|(at, row)| {
         let field = |column| match column {
             Column::Baseline => guard(baseline.name()),
@@ -86,9 +116,15 @@ fn records(baseline: &Baseline) -> impl Iterator<Item = Vec<String>> {
             Column::Concurrency => row.concurrency.to_string(),
             Column::Duration => known(row.duration_s),
             Column::Samples => known(row.samples),
+            Column::Runs => known(row.runs.finished),
+            Column::RunsBegun => known(row.runs.begun),
+            Column::RunsPlanned => known(row.runs.planned),
+            Column::Spread => known(row.spread),
             Column::Figure(figure) => known(row.figures.get(figure)),
+            Column::Low(figure) => known(row.bounds.get(figure).map(|bounds| bounds.low)),
+            Column::High(figure) => known(row.bounds.get(figure).map(|bounds| bounds.high)),
         };
-        Column::all().map(field).collect()
+        columns.iter().copied().map(field).collect()
     })
 }
 
@@ -196,6 +232,14 @@ impl Fields<'_> {
         number.map(|value| Some(value + 0.0)).ok_or_else(|| self.wrong(column, wanted))
     }
 
+    /// A count; `None` if the field is empty.
+    fn whole(&self, column: Column) -> Result<Option<u64>, ImportError> {
+        match self.raw(column).trim() {
+            "" => Ok(None),
+            field => field.parse().map(Some).map_err(|_| self.wrong(column, "a whole number of at least 0")),
+        }
+    }
+
     fn router(&self) -> Result<Router, ImportError> {
         let field = self.raw(Column::Router).trim();
         if field.is_empty() {
@@ -213,16 +257,28 @@ impl Fields<'_> {
         let mut row = SweepLevel::new(concurrency.ok_or_else(|| self.wrong(Column::Concurrency, WANTED))?);
         row.duration_s =
             self.number(Column::Duration, POSITIVE, |value| value.is_finite() && value >= 0.0)?;
-        row.samples = match self.raw(Column::Samples).trim() {
+        row.samples = self.whole(Column::Samples)?;
+        row.runs.finished = self.whole(Column::Runs)?;
+        row.runs.begun = self.whole(Column::RunsBegun)?;
+        row.runs.planned = self.whole(Column::RunsPlanned)?;
+        row.spread = match self.raw(Column::Spread).trim() {
             "" => None,
             field => {
-                Some(field.parse().map_err(|_| self.wrong(Column::Samples, "a whole number of at least 0"))?)
+                let kind = SpreadKind::parse(field);
+                Some(kind.ok_or_else(|| self.wrong(Column::Spread, "min-max or 95% confidence"))?)
             }
         };
         for figure in Figure::ALL {
             let wanted = if figure == Figure::HitRate { PERCENT } else { POSITIVE };
-            let value = self.number(Column::Figure(figure), wanted, |value| figure.allows(value))?;
+            let number = |column| self.number(column, wanted, |value| figure.allows(value));
+            let value = number(Column::Figure(figure))?;
             row.figures.set(figure, value);
+            let ends = number(Column::Low(figure))?.zip(number(Column::High(figure))?);
+            let Some((low, high)) = ends.filter(|_| value.is_some()) else { continue };
+            if low > high {
+                return Err(self.wrong(Column::High(figure), "at least the low end"));
+            }
+            row.bounds.set(figure, Some(Bounds { low, high }));
         }
         Ok(row)
     }

@@ -39,18 +39,28 @@ impl Figure {
         Self::E2eP95,
     ];
 
-    /// Heading, unit, and name of the column in a CSV file.
-    const fn names(self) -> [&'static str; 3] {
+    /// Heading, unit, and names of the columns in a CSV file: of the value and of both ends of its spread.
+    const fn names(self) -> [&'static str; 5] {
         match self {
-            Self::TtftP50 => ["TTFT p50", "ms", "ttft_p50_ms"],
-            Self::TtftP95 => ["TTFT p95", "ms", "ttft_p95_ms"],
-            Self::HitRate => ["Hit rate", "%", "hit_rate_percent"],
-            Self::OutputTokens => ["Output tokens", "tok/s", "output_tokens_per_s"],
-            Self::Requests => ["Requests", "req/s", "requests_per_s"],
-            Self::ItlP50 => ["ITL p50", "ms", "itl_p50_ms"],
-            Self::ItlP95 => ["ITL p95", "ms", "itl_p95_ms"],
-            Self::E2eP50 => ["E2E p50", "s", "e2e_p50_s"],
-            Self::E2eP95 => ["E2E p95", "s", "e2e_p95_s"],
+            Self::TtftP50 => ["TTFT p50", "ms", "ttft_p50_ms", "ttft_p50_ms_low", "ttft_p50_ms_high"],
+            Self::TtftP95 => ["TTFT p95", "ms", "ttft_p95_ms", "ttft_p95_ms_low", "ttft_p95_ms_high"],
+            Self::HitRate => {
+                ["Hit rate", "%", "hit_rate_percent", "hit_rate_percent_low", "hit_rate_percent_high"]
+            }
+            Self::OutputTokens => [
+                "Output tokens",
+                "tok/s",
+                "output_tokens_per_s",
+                "output_tokens_per_s_low",
+                "output_tokens_per_s_high",
+            ],
+            Self::Requests => {
+                ["Requests", "req/s", "requests_per_s", "requests_per_s_low", "requests_per_s_high"]
+            }
+            Self::ItlP50 => ["ITL p50", "ms", "itl_p50_ms", "itl_p50_ms_low", "itl_p50_ms_high"],
+            Self::ItlP95 => ["ITL p95", "ms", "itl_p95_ms", "itl_p95_ms_low", "itl_p95_ms_high"],
+            Self::E2eP50 => ["E2E p50", "s", "e2e_p50_s", "e2e_p50_s_low", "e2e_p50_s_high"],
+            Self::E2eP95 => ["E2E p95", "s", "e2e_p95_s", "e2e_p95_s_low", "e2e_p95_s_high"],
         }
     }
 
@@ -67,6 +77,12 @@ impl Figure {
     /// Name of its column in a CSV file, unit included.
     pub const fn column(self) -> &'static str {
         self.names()[2]
+    }
+
+    /// Names of the columns of both ends of its spread in a CSV file.
+    pub const fn spread_columns(self) -> [&'static str; 2] {
+        let [.., low, high] = self.names();
+        [low, high]
     }
 
     /// Whether the lower of two values is the better: latencies yes, rates no.

@@ -1,11 +1,15 @@
-//! Measured sweeps to compare with: figures by concurrency, read from CSV, saved from live traffic, interpolated between
-//! their levels. Pure data; must not know the state or a page.
+//! Measured sweeps to compare with: figures by concurrency, read from CSV and from the results of load generators, saved from
+//! live traffic, interpolated between their levels. Pure data; must not know the state or a page.
 
 mod compare;
 mod csv;
 mod figure;
 mod lines;
 mod problem;
+mod progress;
+mod results;
+mod spread;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -14,6 +18,10 @@ pub use compare::{AgainstBaseline, Crossover, Difference, Direction, Interpolate
 pub use csv::{Import, MAX_BASELINES, MAX_BYTES, MAX_ROWS, export, import, reference};
 pub use figure::{ByFigure, Figure, Figures};
 pub use problem::{ImportError, Notice};
+pub use progress::Progress;
+pub use results::{MAX_RESULT_BYTES, MAX_RESULT_FILES, Results, is_results};
+pub use spread::{Bounds, Runs, SpreadKind};
+pub use standing::{Standing, Stretch, standing, standing_text};
 pub use window::{Window, save_window};
 
 use serde::{Deserialize, Serialize};
@@ -59,14 +67,28 @@ pub struct SweepLevel {
     pub duration_s: Option<f64>,
     /// Samples behind the figure that has fewest.
     pub samples: Option<u64>,
-    /// What was measured.
+    /// What was measured; of several runs their mean.
     pub figures: Figures,
+    /// The runs behind it.
+    pub runs: Runs,
+    /// What `bounds` mean; `None`: there are none.
+    pub spread: Option<SpreadKind>,
+    /// How far the runs lie apart.
+    pub bounds: ByFigure<Option<Bounds>>,
 }
 
 impl SweepLevel {
     /// A level of which nothing is known yet.
     pub fn new(concurrency: f64) -> Self {
-        Self { concurrency, duration_s: None, samples: None, figures: Figures::default() }
+        Self {
+            concurrency,
+            duration_s: None,
+            samples: None,
+            figures: Figures::default(),
+            runs: Runs::default(),
+            spread: None,
+            bounds: ByFigure::default(),
+        }
     }
 }
 
@@ -106,6 +128,13 @@ impl Baseline {
         self.router
     }
 
+    /// Routed by `router`, if nothing else is known.
+    #[must_use]
+    pub fn or_routed(self, router: Router) -> Self {
+        let router = if self.router == Router::Other { router } else { self.router };
+        Self { router, ..self }
+    }
+
     /// Its levels, by rising concurrency.
     pub fn rows(&self) -> &[SweepLevel] {
         &self.rows
@@ -120,6 +149,10 @@ impl Baseline {
         row.duration_s = row.duration_s.filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
         row.figures =
             Figures::from_fn(|figure| row.figures.get(figure).filter(|&value| figure.allows(value)));
+        row.bounds = ByFigure::from_fn(|figure| {
+            row.figures.get(figure).and(row.bounds.get(figure)).filter(|bounds| bounds.are_of(figure))
+        });
+        row.spread = row.spread.filter(|kind| kind.is_valid());
         match self.rows.binary_search_by(|other| other.concurrency.total_cmp(&row.concurrency)) {
             Ok(at) => self.rows[at] = row,
             Err(at) => self.rows.insert(at, row),

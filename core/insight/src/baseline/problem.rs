@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{MAX_BASELINES, MAX_BYTES, MAX_ROWS};
+use super::{MAX_BASELINES, MAX_BYTES, MAX_RESULT_BYTES, MAX_ROWS};
 
-/// Most unknown columns that a notice names.
+/// Most unknown columns or files that a notice names.
 pub(super) const MAX_NAMED: usize = 20;
 /// Longest piece of a file that an error or notice repeats, in characters.
 const MAX_QUOTED_CHARS: usize = 40;
@@ -19,6 +19,14 @@ pub enum Notice {
     UnknownColumns {
         /// Their names, the first twenty, each cut to a readable length.
         names: Vec<String>,
+        /// How many more there are.
+        more: usize,
+    },
+    /// Files of results that could not be read among others that could.
+    #[error("left out: {}{}", files.join("; "), and_more(*more))]
+    FilesLeftOut {
+        /// Their names with the reason, the first twenty.
+        files: Vec<String>,
         /// How many more there are.
         more: usize,
     },
@@ -96,6 +104,57 @@ pub enum ImportError {
         /// Line, from 1.
         line: usize,
     },
+    /// A file of results that is too large.
+    #[error("the file has {0} bytes; at most {MAX_RESULT_BYTES} of a load generator's results are read")]
+    ResultBytes(usize),
+    /// Too many levels in the files together.
+    #[error("at most {MAX_ROWS} levels are read")]
+    ResultLevels,
+    /// No JSON, or not of the shape that the tool writes.
+    #[error("line {line}, column {column}: {what}")]
+    Json {
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// The parser's text, cut to a readable length.
+        what: String,
+    },
+    /// JSON of something else.
+    #[error(
+        "this JSON is none of aiperf's profile_export_aiperf.json, profile_export_aiperf_aggregate.json and \
+         profile_export_aiperf_sweep.json, of vllm bench serve --save-result, or of guidellm"
+    )]
+    UnknownResults,
+    /// A version whose fields may mean something else.
+    #[error("{tool} wrote it with version {found}; what is read: {known}")]
+    Version {
+        /// The load generator.
+        tool: &'static str,
+        /// What the file says, cut to a readable length.
+        found: String,
+        /// What can be read.
+        known: &'static str,
+    },
+    /// The load generator says that the run is not whole.
+    #[error("the run was cancelled or ended early: its figures are not comparable")]
+    Unfinished,
+    /// A run of an unknown concurrency.
+    #[error(
+        "it names no concurrency: set aiperf's --concurrency, vllm bench serve's --max-concurrency or guidellm's rate type concurrent"
+    )]
+    NoLevel,
+    /// A sweep over something else, too.
+    #[error(
+        "the sweep varies {names}, too; levels can only be compared if nothing but the concurrency varies"
+    )]
+    VariesMore {
+        /// What it varies, cut to a readable length.
+        names: String,
+    },
+    /// None of the figures is there.
+    #[error("none of TTFT, ITL, request latency, throughput and cached tokens is in it")]
+    NothingMeasured,
     /// The library's own complaint.
     #[error("line {line}: {what}")]
     Malformed {

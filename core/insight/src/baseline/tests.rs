@@ -253,7 +253,7 @@ fn a_saved_window_is_a_level_with_its_length_and_fewest_samples() {
 
 #[test]
 fn worse_and_better_are_reported_only_where_the_baseline_lies_outside_the_range() {
-    let verdict = |figure, live, base| difference(figure, live, base).unwrap().verdict;
+    let verdict = |figure, live, base| difference(figure, live, base, None).unwrap().verdict;
     let bucket = Range::in_bucket(470.0, Some(1_000.0));
     assert_eq!(verdict(Figure::TtftP95, bucket, 600.0), AgainstBaseline::Unknown);
     assert_eq!(verdict(Figure::TtftP95, bucket, 446.0), AgainstBaseline::Worse);
@@ -262,10 +262,42 @@ fn worse_and_better_are_reported_only_where_the_baseline_lies_outside_the_range(
     assert_eq!(verdict(Figure::TtftP95, Range::exact(602.0), 600.0), AgainstBaseline::Equal);
     assert_eq!(verdict(Figure::TtftP95, Range::between(700.0, None), 600.0), AgainstBaseline::Worse);
     assert_eq!(verdict(Figure::TtftP95, Range::between(500.0, None), 600.0), AgainstBaseline::Unknown);
-    assert_eq!(difference(Figure::TtftP95, bucket, 0.0), None);
-    assert_eq!(difference(Figure::TtftP95, Range::in_bucket(0.0, None), 500.0), None);
-    let share = difference(Figure::TtftP95, Range::in_bucket(500.0, Some(1_000.0)), 500.0).unwrap().share;
+    assert_eq!(difference(Figure::TtftP95, bucket, 0.0, None), None);
+    assert_eq!(difference(Figure::TtftP95, Range::in_bucket(0.0, None), 500.0, None), None);
+    let share =
+        difference(Figure::TtftP95, Range::in_bucket(500.0, Some(1_000.0)), 500.0, None).unwrap().share;
     assert_eq!((share.low(), share.high()), (0.0, Some(1.0)));
+}
+
+#[test]
+fn within_what_the_runs_of_a_baseline_differ_by_nothing_is_better() {
+    use AgainstBaseline::{Better, WithinSpread, Worse};
+    let verdict = |figure, live: f64| {
+        let bounds = Bounds { low: 90.0, high: 110.0 };
+        difference(figure, Range::exact(live), 100.0, Some(bounds)).unwrap().verdict
+    };
+    assert_eq!(
+        [80.0, 90.0, 109.0, 111.0].map(|live| verdict(Figure::TtftP50, live)),
+        [Better, WithinSpread, WithinSpread, Worse]
+    );
+    assert_eq!(
+        [80.0, 100.0, 120.0].map(|live| verdict(Figure::Requests, live)),
+        [Worse, WithinSpread, Better]
+    );
+}
+
+#[test]
+fn an_experiment_tells_what_runs_and_what_is_missing() {
+    let text =
+        "concurrency,runs,runs_begun,runs_planned,ttft_p50_ms\n60,2,2,2,249\n80,1,2,2,267\n100,0,0,2,\n";
+    let progress = sheet(text).unwrap()[0].progress().unwrap();
+    assert_eq!(progress.to_text(), "3 of 6 runs. Running: concurrency 80. Missing: 1 at 80, 2 at 100");
+    assert!(!progress.is_complete());
+    assert_eq!(sample()[0].progress(), None);
+    let done =
+        sheet("concurrency,runs,runs_planned,ttft_p50_ms\n60,2,2,249\n").unwrap()[0].progress().unwrap();
+    assert!(done.is_complete());
+    assert_eq!(done.to_text(), "2 of 2 runs");
 }
 
 #[test]
@@ -282,6 +314,85 @@ fn saving_again_replaces_the_level_of_that_concurrency_only() {
     assert_eq!(levels, [(60.0, Some(200.0)), (118.0, Some(260.0))]);
 }
 
+fn standing_of(first: &str, second: &str) -> Vec<(f64, f64, Standing)> {
+    let of = |rows: &str| {
+        sheet(&format!("concurrency,ttft_p50_ms,ttft_p50_ms_low,ttft_p50_ms_high\n{rows}")).unwrap()
+    };
+    let all = standing(&of(first)[0], &of(second)[0], Figure::TtftP50);
+    all.into_iter().map(|stretch| (stretch.from, stretch.to, stretch.standing)).collect()
+}
+
+#[test]
+fn one_is_better_only_where_the_runs_lie_apart() {
+    use Standing::{FirstBetter, Overlap, SecondBetter};
+    let flat = "10,100,90,110\n20,100,90,110\n30,100,90,110\n";
+    // The upper end of the first rises from 80 to 120 between 10 and 20, its lower end from 60 to 100, and on to 180 and 160.
+    let rising = "10,70,60,80\n20,110,100,120\n30,170,160,180\n";
+    let up = [
+        (10.0, 12.5, FirstBetter),
+        (12.5, 20.0 + 10.0 / 6.0, Overlap),
+        (20.0 + 10.0 / 6.0, 30.0, SecondBetter),
+    ];
+    let close = |all: Vec<(f64, f64, Standing)>, expected: [(f64, f64, Standing); 3]| {
+        assert_eq!(all.len(), 3, "{all:?}");
+        for (got, wanted) in all.iter().zip(expected) {
+            assert!(
+                (got.0 - wanted.0).abs() < 1e-9 && (got.1 - wanted.1).abs() < 1e-9 && got.2 == wanted.2,
+                "{all:?}"
+            );
+        }
+    };
+    close(standing_of(rising, flat), up);
+    let turned = up.map(|(from, to, standing)| match standing {
+        FirstBetter => (from, to, SecondBetter),
+        SecondBetter => (from, to, FirstBetter),
+        Overlap => (from, to, Overlap),
+    });
+    close(standing_of(flat, rising), turned);
+    let text = |rows: &[(f64, f64, Standing)]| {
+        let all: Vec<Stretch> =
+            rows.iter().map(|&(from, to, standing)| Stretch { from, to, standing }).collect();
+        standing_text(Figure::TtftP50, ["KV-aware", "Round-robin"], &all)
+    };
+    assert_eq!(
+        text(&up).unwrap(),
+        "KV-aware is faster up to concurrency 12; the runs overlap between 12 and 22; Round-robin is faster from concurrency 22 on"
+    );
+    assert_eq!(text(&[]), None);
+    assert_eq!(text(&[(8.0, 8.0, Overlap)]).unwrap(), "the runs overlap at 8");
+}
+
+#[test]
+fn nothing_is_said_where_a_level_has_no_spread() {
+    let known = "10,70,60,80\n20,70,60,80\n30,70,60,80\n";
+    let single = "10,100,,\n20,100,,\n30,100,,\n";
+    assert_eq!(standing_of(known, single), []);
+    // Between 10 and 20 one end is unknown.
+    let partly = "10,100,,\n20,100,90,110\n30,100,90,110\n";
+    assert_eq!(standing_of(known, partly), [(20.0, 30.0, Standing::FirstBetter)]);
+    assert_eq!(standing_of("20,70,60,80\n", partly), [(20.0, 20.0, Standing::FirstBetter)]);
+    // Levels of the one between those of the other.
+    assert_eq!(
+        standing_of("15,70,60,80\n25,70,60,80\n", "10,100,90,110\n30,100,90,110\n"),
+        [(15.0, 25.0, Standing::FirstBetter)]
+    );
+}
+
+#[test]
+fn a_spread_is_refused_if_its_ends_are_the_wrong_way_round_or_its_kind_is_unknown() {
+    let wrong = sheet("concurrency,ttft_p50_ms,ttft_p50_ms_low,ttft_p50_ms_high\n10,5,6,4\n").unwrap_err();
+    assert_eq!(wrong, "line 2, column ttft_p50_ms_high: \"4\" is not at least the low end");
+    let kind = sheet("concurrency,ttft_p50_ms,spread\n10,5,quartiles\n").unwrap_err();
+    assert_eq!(kind, "line 2, column spread: \"quartiles\" is not min-max or 95% confidence");
+}
+
+#[test]
+fn sweeps_without_runs_are_exported_without_their_columns() {
+    let text = export(&reference());
+    let header = text.lines().next().unwrap();
+    assert!(header.ends_with(",e2e_p95_s"), "{header}");
+}
+
 fn figure_value() -> impl Strategy<Value = Option<f64>> {
     prop::option::of(prop_oneof![0.0..100.0, Just(0.0), Just(100.0), Just(f64::MIN_POSITIVE)])
 }
@@ -292,8 +403,27 @@ prop_compose! {
         duration_s in prop::option::of(0.0..1e6),
         samples: Option<u64>,
         values in prop::array::uniform9(figure_value()),
+        ends in prop::array::uniform9(prop::option::of((figure_value(), figure_value()))),
+        (finished, begun, planned) in any::<(Option<u64>, Option<u64>, Option<u64>)>(),
+        spread in prop::option::of(prop_oneof![
+            Just(SpreadKind::MinMax),
+            (0.1..99.9).prop_map(|percent| SpreadKind::Confidence { percent }),
+        ]),
     ) -> SweepLevel {
-        SweepLevel { concurrency, duration_s, samples, figures: Figures::from_fn(|figure| values[figure as usize]) }
+        let bounds = |figure: Figure| {
+            let (a, b) = ends[figure as usize]?;
+            let (a, b) = (a?, b?);
+            Some(Bounds { low: a.min(b), high: a.max(b) })
+        };
+        SweepLevel {
+            concurrency,
+            duration_s,
+            samples,
+            figures: Figures::from_fn(|figure| values[figure as usize]),
+            runs: Runs { finished, begun, planned },
+            spread,
+            bounds: ByFigure::from_fn(bounds),
+        }
     }
 }
 

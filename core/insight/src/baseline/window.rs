@@ -24,10 +24,10 @@ impl Window {
         let figures = Figures::from_fn(|figure| self.figures.get(figure)?.value());
         let known = Figure::ALL.into_iter().filter(|&figure| figures.get(figure).is_some());
         SweepLevel {
-            concurrency: self.concurrency.round().max(1.0),
             duration_s: Some(self.duration_ms as f64 / 1e3),
             samples: known.map(|figure| self.samples.get(figure)).min(),
             figures,
+            ..SweepLevel::new(self.concurrency.round().max(1.0))
         }
     }
 

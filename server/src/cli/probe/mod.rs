@@ -13,19 +13,22 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use tokio::sync::watch;
+use url::Url;
 
 use radixscope_insight::check::{Checks, Targets};
+use radixscope_state::cluster::Cluster;
 
-use super::in_kubernetes::InKubernetes;
-use super::server::{Feeds, listen};
+use super::in_kubernetes::{InKubernetes, Table};
+use super::server::{Feeds, Listening, listen};
 use super::{Failure, in_kubernetes, sources};
-use crate::config::{Sources, SourcesProbe, TreeDumps};
+use crate::config::{Limits, Sources, SourcesProbe, TreeDumps};
 use crate::shutdown::{Shutdown, over};
 use crate::source::discovery::DiscoverySource;
 use crate::source::gate::Gate;
 use crate::source::prometheus;
+use endpoints::Endpoints;
 use registered::Registered;
-use report::ProbeReport;
+pub(super) use report::{ProbeReport, in_shell};
 
 /// Exit code if the available data is not enough to show caches.
 const EXIT_NOTHING: u8 = 1;
@@ -35,8 +38,62 @@ const LISTEN_FOR: Duration = Duration::from_secs(3);
 const HISTORY_MESSAGES: u64 = 10_000;
 
 /// Listens, then prints the report.
-pub(super) async fn run(options: SourcesProbe, mut stopped: Shutdown) -> Result<ExitCode, Failure> {
-    let SourcesProbe { mut from, json, limits, .. } = options;
+pub(super) async fn run(options: SourcesProbe, stopped: Shutdown) -> Result<ExitCode, Failure> {
+    let SourcesProbe { from, json, limits, .. } = options;
+    let seen = look(from, &limits, stopped).await?;
+    let (text, shows_caches) = seen
+        .read(move |report, _| {
+            let text = match json {
+                true => serde_json::to_string_pretty(&report).map(|text| text + "\n"),
+                false => Ok(report.to_string()),
+            };
+            (text, report.shows_caches())
+        })
+        .await?;
+    let text = text.map_err(|error| Failure::Failed(error.into()))?;
+    let written = std::io::stdout().write_all(text.as_bytes());
+    written.map_err(|error| Failure::Failed(anyhow!(error).context("writing the report")))?;
+    Ok(if shows_caches { ExitCode::SUCCESS } else { ExitCode::from(EXIT_NOTHING) })
+}
+
+/// A deployment that was listened to for a while.
+pub(super) struct Seen {
+    from: Sources,
+    table: Option<Table>,
+    endpoints: Endpoints,
+    registered: Registered,
+    listening: Listening,
+    end: watch::Sender<bool>,
+}
+
+impl Seen {
+    /// The processes whose metrics were scraped: name and address.
+    pub(super) fn scraped(&self) -> Vec<(String, Url)> {
+        self.from.prometheus.prometheus.iter().map(|of| (of.name.clone(), of.url.clone())).collect()
+    }
+
+    /// What `of` makes of it; ends listening.
+    pub(super) async fn read<T: Send + 'static>(
+        self,
+        of: impl FnOnce(&ProbeReport, &Cluster) -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let Self { from, table, endpoints, registered, listening, end } = self;
+        let read = listening
+            .hub
+            .read(move |view| {
+                let report = ProbeReport::of((&from, table), endpoints, &registered, view.cluster);
+                of(&report, view.cluster)
+            })
+            .await;
+        let read = read.map_err(|error| Failure::Failed(error.into()))?;
+        end.send_replace(true);
+        listening.end().await;
+        Ok(read)
+    }
+}
+
+/// Listens to the given or detected sources.
+pub(super) async fn look(mut from: Sources, limits: &Limits, mut stopped: Shutdown) -> Result<Seen, Failure> {
     let mut found = in_kubernetes::find(&mut from).await?;
     if let Some(found) = &mut found {
         found.forget_missing();
@@ -61,7 +118,7 @@ pub(super) async fn run(options: SourcesProbe, mut stopped: Shutdown) -> Result<
     };
     let (end, ended) = watch::channel(false);
     let checks = Checks::new(Targets { ttft_ms: 0.0, tpot_ms: 0.0 });
-    let listening = listen(&limits, checks, feeds, None, &ended)?;
+    let listening = listen(limits, checks, feeds, None, &ended)?;
     let look = async {
         let (registered, ()) =
             tokio::join!(registered(&from, of_cluster, &gate), tokio::time::sleep(LISTEN_FOR));
@@ -71,20 +128,7 @@ pub(super) async fn run(options: SourcesProbe, mut stopped: Shutdown) -> Result<
         () = over(&mut stopped) => return Err(Failure::Failed(anyhow!("stopped before the probe was done"))),
         registered = look => registered?,
     };
-    let report = listening
-        .hub
-        .read(move |view| ProbeReport::of((&from, table), endpoints, &registered, view.cluster))
-        .await;
-    let report = report.map_err(|error| Failure::Failed(error.into()))?;
-    end.send_replace(true);
-    listening.end().await;
-    let text = match json {
-        true => serde_json::to_string_pretty(&report).map_err(|error| Failure::Failed(error.into()))? + "\n",
-        false => report.to_string(),
-    };
-    let written = std::io::stdout().write_all(text.as_bytes());
-    written.map_err(|error| Failure::Failed(anyhow!(error).context("writing the report")))?;
-    Ok(if report.shows_caches() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_NOTHING) })
+    Ok(Seen { from, table, endpoints, registered, listening, end })
 }
 
 /// What is registered. An endpoint that cannot be read reports that in its source status.

@@ -21,7 +21,7 @@ use crate::config::{DiscoveryAt, Sources, without_query};
 
 /// The result of a probe.
 #[derive(Serialize, Debug)]
-pub(super) struct ProbeReport {
+pub(in crate::cli) struct ProbeReport {
     /// What was found in a cluster. `None`: without `--kubernetes`.
     #[serde(skip_serializing_if = "Option::is_none")]
     kubernetes: Option<Table>,
@@ -105,6 +105,18 @@ impl ProbeReport {
         }
     }
 
+    /// The models of all pools.
+    pub(in crate::cli) fn models(&self) -> Vec<String> {
+        let all: std::collections::BTreeSet<&String> =
+            self.pools.iter().flat_map(|pool| &pool.models).collect();
+        all.into_iter().cloned().collect()
+    }
+
+    /// The command that shows the deployment; `None`: no endpoint was found.
+    pub(in crate::cli) fn command(&self) -> Option<String> {
+        self.command.clone()
+    }
+
     /// Whether there are workers and their KV events can be received.
     pub(super) fn shows_caches(&self) -> bool {
         let has_events = self.topics.first().is_some_and(|topic| topic.is_received != Some(false));
@@ -180,10 +192,10 @@ impl OfReporter {
     }
 }
 
-/// A path as a shell reads it.
-fn in_shell(path: &str) -> Cow<'_, str> {
-    // Only a zero byte cannot be quoted, and no path has one.
-    shlex::try_quote(path).unwrap_or(Cow::Borrowed(path))
+/// As one word for a shell.
+pub(in crate::cli) fn in_shell(text: &str) -> Cow<'_, str> {
+    // Only a zero byte cannot be quoted, and no argument can have one.
+    shlex::try_quote(text).unwrap_or(Cow::Borrowed(text))
 }
 
 /// The command that shows what is in a cluster.

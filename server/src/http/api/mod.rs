@@ -1,5 +1,6 @@
 //! `/api/v1`: the state as JSON, for people, scripts and tests.
 
+mod baselines;
 mod cluster;
 pub(super) mod counterfactual;
 mod decisions;
@@ -33,7 +34,7 @@ pub(super) use score::Scores;
 const OPENAPI: &str = include_str!("openapi.json");
 
 /// Every path with its handler.
-fn routes() -> [(&'static str, MethodRouter<App>); 19] {
+fn routes() -> [(&'static str, MethodRouter<App>); 20] {
     [
         ("/api/v1/cluster", get(cluster::cluster)),
         ("/api/v1/tree", get(tree::tree)),
@@ -41,6 +42,7 @@ fn routes() -> [(&'static str, MethodRouter<App>); 19] {
         ("/api/v1/tree/prefixes", get(tree::prefixes)),
         ("/api/v1/tree.svg", get(tree::svg)),
         ("/api/v1/decisions", get(decisions::decisions)),
+        ("/api/v1/baselines.csv", get(baselines::csv)),
         ("/api/v1/findings", get(findings::findings)),
         ("/api/v1/latency", get(latency::latency)),
         ("/api/v1/memory", get(memory::memory)),

@@ -110,6 +110,7 @@ async fn everything(server: &Radixscope) -> Vec<Asked> {
         get("/api/v1/tree/prefixes", "?by=hits&limit=5"),
         get("/api/v1/tree.svg", "?theme=dark&heat=recency"),
         get("/api/v1/decisions", "?limit=500"),
+        get("/api/v1/baselines.csv", ""),
         get("/api/v1/findings", "?state=all&severity=info"),
         get("/api/v1/latency", "?window_s=60&ttft_slo=600&tpot_slo=60"),
         get("/api/v1/memory", ""),
