@@ -10,6 +10,7 @@
 
 pub mod cli;
 pub mod config;
+mod evidence;
 pub mod http;
 pub mod hub;
 mod logging;
