@@ -185,7 +185,7 @@ mod tests {
         // Each request waited for five seconds before the frontend had it.
         let (log, mut client) = (noted(0..10, 0, 0), Noted::default());
         for id in 0..10 {
-            let begin = 1_000_000 + id * 100;
+            let begin = 10_000_000 + id * 100;
             client.note(&format!("request-{id}"), Some(Millis(begin - 5_000)), Some(Millis(begin + 60)));
         }
         let clocks = clocks(&[(1, &log), (2, &client)]);

@@ -312,9 +312,6 @@ impl Records<'_, '_> {
         if let Some(why) = &self.first_bad {
             self.report.notes.push(format!("the first that was not understood: {why}"));
         }
-        if self.report.kind == Kind::Log && self.report.records == 0 {
-            self.report.notes.push("no line about routing".to_owned());
-        }
         Ok(())
     }
 

@@ -20,6 +20,8 @@ const MAX_FILES: usize = 16_384;
 const MAX_DEPTH: usize = 16;
 /// Longest name that is shown whole, in characters.
 const MAX_NAME_CHARS: usize = 200;
+/// Most bytes that are read of what stands before an entry of a tar archive: its long name.
+const MAX_EXTENSION_BYTES: u64 = 64 << 10;
 /// As much as shows whether a file is an archive.
 const ARCHIVE_HEAD_BYTES: u64 = 512;
 
@@ -188,11 +190,12 @@ impl Finder<'_> {
         problem: impl Fn(&R) -> Option<String>,
     ) -> io::Result<()> {
         let mut archive = tar::Archive::new(from);
-        let mut broken = None;
+        // Raw: otherwise the library reads names of any length into memory.
         let entries = match archive.entries() {
-            Ok(entries) => entries,
+            Ok(entries) => entries.raw(true),
             Err(error) => return self.refuse(name.to_owned(), error.to_string()),
         };
+        let (mut broken, mut long) = (None, TarExtension::default());
         for entry in entries {
             let mut entry = match entry {
                 Ok(entry) => entry,
@@ -201,20 +204,30 @@ impl Finder<'_> {
                     break;
                 }
             };
-            let inner = shown(&format!("{name}!{}", String::from_utf8_lossy(&entry.path_bytes())));
             let kind = entry.header().entry_type();
-            if kind.is_dir() {
+            if kind.is_gnu_longname() || kind.is_pax_local_extensions() {
+                long.read(kind.is_gnu_longname(), &mut entry);
                 continue;
+            }
+            if kind.is_dir() || kind.is_pax_global_extensions() || kind.is_gnu_longlink() {
+                continue;
+            }
+            let TarExtension { path, has_size } = std::mem::take(&mut long);
+            let path = path.unwrap_or_else(|| entry.path_bytes().into_owned());
+            let inner = shown(&format!("{name}!{}", String::from_utf8_lossy(&path)));
+            if has_size {
+                broken = Some(format!("{inner} has more than 8 GiB"));
+                break;
             }
             if !self.has_room(&inner)? {
                 return Ok(());
             }
-            if !(kind.is_file() || kind.is_gnu_sparse() || kind.is_contiguous()) {
-                self.refuse(inner, "a link or a device in an archive, which is not followed".to_owned())?;
+            if !(kind.is_file() || kind.is_contiguous()) {
+                let why = "a link, a device or a sparse file in an archive, which is not followed";
+                self.refuse(inner, why.to_owned())?;
                 continue;
             }
             let modified = entry.header().mtime().ok().and_then(|s| s.checked_mul(1_000)).map(Millis);
-            // What a sparse entry leaves out costs nothing to write.
             self.give_packed(inner, modified, &mut Guarded::new(&mut entry, Rc::clone(bytes)))?;
         }
         let why = problem(&archive.into_inner()).or(broken);
@@ -254,6 +267,36 @@ impl Finder<'_> {
             self.give_packed(inner, modified, &mut Guarded::new(&mut entry, Rc::clone(&bytes)))?;
         }
         Ok(())
+    }
+}
+
+/// What stands before an entry of a tar archive, and is of that entry.
+#[derive(Default)]
+struct TarExtension {
+    path: Option<Vec<u8>>,
+    /// Its size does not fit into its header. Entries behind it would not be found.
+    has_size: bool,
+}
+
+impl TarExtension {
+    /// Reads the beginning of an extension, which is more than any real one has.
+    fn read(&mut self, is_long_name: bool, from: &mut dyn Read) {
+        let mut bytes = Vec::new();
+        // What is broken shows at the next entry.
+        if from.take(MAX_EXTENSION_BYTES).read_to_end(&mut bytes).is_err() {
+            return;
+        }
+        if is_long_name {
+            self.path = bytes.split(|&byte| byte == 0).next().map(<[u8]>::to_vec);
+            return;
+        }
+        for extension in tar::PaxExtensions::new(&bytes).flatten() {
+            match extension.key_bytes() {
+                b"path" => self.path = Some(extension.value_bytes().to_vec()),
+                b"size" => self.has_size = true,
+                _ => {}
+            }
+        }
     }
 }
 

@@ -26,6 +26,7 @@ pub(crate) struct Report {
     hit_rate: Option<f64>,
     clients: (u64, u64),
     findings: Vec<String>,
+    /// Whether most decisions have the costs of several candidates.
     has_costs: bool,
 }
 
@@ -39,7 +40,8 @@ impl Report {
     ) -> Self {
         let totals = cluster.decisions().totals();
         let active = cluster.findings().iter().filter(|finding| finding.phase != Phase::Cleared);
-        let has_costs = |candidates: usize| candidates > 1;
+        let all = cluster.decisions().newest_first();
+        let with_costs = all.filter(|entry| entry.decision.candidates.len() > 1).count();
         Self {
             files,
             clocks,
@@ -50,10 +52,7 @@ impl Report {
             hit_rate: totals.overlap_share(),
             clients: (cluster.clients().joined(), cluster.clients().unknown()),
             findings: active.map(|finding| finding.title.clone().into_owned()).collect(),
-            has_costs: cluster
-                .decisions()
-                .newest_first()
-                .any(|entry| has_costs(entry.decision.candidates.len())),
+            has_costs: with_costs * 2 > cluster.decisions().newest_first().len(),
         }
     }
 
@@ -83,7 +82,8 @@ impl Report {
             ),
             (
                 self.has_costs || !self.has(Kind::Log),
-                "costs of the candidates that were not chosen: frontends' logs at DEBUG (DYN_LOG=debug)",
+                "costs of the candidates that were not chosen: frontends' logs at DEBUG (DYN_LOG=debug) up to Dynamo 1.5, records \
+                 router_selection of request traces (DYN_REQUEST_TRACE_RECORDS) from 1.7 on; of 1.6 only KV events",
             ),
             (
                 self.has(Kind::ClientResults),
@@ -161,7 +161,13 @@ struct FileLine<'f>(&'f FileReport, Clock);
 impl fmt::Display for FileLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(file, clock) = self;
-        write!(f, "{}: {}", file.name, file.kind.as_str())?;
+        write!(f, "{}: ", file.name)?;
+        if file.kind == Kind::Log && file.records + file.bad == 0 {
+            let lines = plural(file.passed_over, "line", "lines");
+            write!(f, "text, {lines} of which none is about routing")?;
+            return file.notes.iter().try_for_each(|note| write!(f, "; {note}"));
+        }
+        write!(f, "{}", file.kind.as_str())?;
         match file.kind {
             Kind::RequestTraces | Kind::Log | Kind::ClientResults => {
                 write!(f, ", {} read", plural(file.records, "record", "records"))?;

@@ -39,7 +39,7 @@ fn unpacked(bytes: &[u8]) -> String {
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
@@ -260,6 +260,31 @@ fn nothing_is_written_under_a_name_of_an_archive() {
 }
 
 #[test]
+fn long_names_in_tar_are_read_and_endless_ones_are_not() {
+    let log = client_log();
+    let entry = |kind: tar::EntryType, size: usize| {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_size(size as u64);
+        header.set_mode(0o644);
+        header.set_path("short.log").unwrap();
+        header.set_cksum();
+        header
+    };
+    let mut archive = tar::Builder::new(Vec::new());
+    let name = format!("{}/gnu.log", "a".repeat(120));
+    archive.append_data(&mut entry(tar::EntryType::Regular, log.len()), &name, log.as_slice()).unwrap();
+    archive.append_pax_extensions([("path", "pax/x.log".as_bytes())]).unwrap();
+    archive.append(&entry(tar::EntryType::Regular, log.len()), log.as_slice()).unwrap();
+    let endless = vec![b'b'; 3 << 20];
+    archive.append(&entry(tar::EntryType::GNULongName, endless.len()), endless.as_slice()).unwrap();
+    archive.append(&entry(tar::EntryType::Regular, log.len()), log.as_slice()).unwrap();
+    let place = folder(&named(&[("names.tar", archive.into_inner().unwrap())]));
+    let (_, report) = open_in(&place, &["names.tar"], None).unwrap();
+    contains(&report, &["aaa/gnu.log: log, 9", "names.tar!pax/x.log: log, 9", "bbb…: log, 9"]);
+}
+
+#[test]
 fn links_are_not_followed() {
     let mut archive = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();
@@ -273,7 +298,10 @@ fn links_are_not_followed() {
     std::os::unix::fs::symlink("/etc/passwd", place.path().join("run/passwords.log")).unwrap();
     let (cluster, report) = open_in(&place, &["run"], None).unwrap();
     assert_eq!(cluster.decisions().totals().count, 3);
-    contains(&report, &["links.tar!logs/passwords.log: not read; a link or a device in an archive"]);
+    contains(
+        &report,
+        &["links.tar!logs/passwords.log: not read; a link, a device or a sparse file in an archive"],
+    );
     #[cfg(unix)]
     contains(&report, &["run/passwords.log: not read; a symbolic link"]);
 }
@@ -328,13 +356,13 @@ fn what_is_no_evidence_is_listed_with_the_reason() {
             "profile_export_aiperf.json: not read; aiperf's summary",
             "empty.log: not read; empty",
             "picture.png: not read; binary",
-            "notes.txt: log, 0 records read, 1 about other things; no line about routing",
+            "notes.txt: text, 1 line of which none is about routing",
             "nested.zip.gz: not read; a zip archive within gzip",
             "inner.tar!a.tar: not read; packed within what is packed",
         ],
     );
     let error = refused(&folder(&named(&[("x/a.txt", b"nothing\n".to_vec())])), "x", None);
-    contains(&error, &["no evidence", "a.txt: log, 0 records read"]);
+    contains(&error, &["no evidence", "a.txt: text, 1 line"]);
     let error = refused(&folder(&Files::new()), "missing", None);
     contains(&error, &["missing"]);
 }
