@@ -21,6 +21,8 @@ use super::spool::Spool;
 use crate::source::gzip::{Unpacked, is_gzip};
 use crate::source::lines::Lines;
 
+/// No record is later, in Unix time: the year 2286. What says so has no time.
+const LATEST: Millis = Millis(10_000_000_000_000);
 /// Most bytes that are read at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
@@ -76,11 +78,13 @@ pub(super) struct Reading<'r> {
     pub(super) is_stopped: &'r dyn Fn() -> bool,
 }
 
+/// The bytes of a file, the first of which were looked at.
+type Whole<'f> = io::Chain<io::Cursor<Vec<u8>>, &'f mut dyn Read>;
+
 /// The text of a file, unpacked.
 enum Text<'f> {
-    Plain(io::Chain<io::Cursor<Vec<u8>>, &'f mut dyn Read>),
-    #[expect(clippy::type_complexity, reason = "each layer is one of its own")]
-    Gzip(Guarded<Unpacked<Counted<io::Chain<io::Cursor<Vec<u8>>, &'f mut dyn Read>>>>),
+    Plain(Whole<'f>),
+    Gzip(Guarded<Unpacked<Counted<Whole<'f>>>>),
 }
 
 impl<'f> Text<'f> {
@@ -218,7 +222,7 @@ fn metrics(
     }
     let (process, named) = snapshot_name::read(&report.name);
     report.process = process;
-    let (at, note) = match (named, modified) {
+    let (at, note) = match (named, modified.filter(|at| *at < LATEST)) {
         (Some(at), _) => (at, "time by its name"),
         (None, Some(at)) => (at, "time by when the file was changed"),
         (None, None) => {
@@ -337,7 +341,7 @@ impl Records<'_, '_> {
             Line::Record(at, request) => (at, request),
         };
         self.report.records += 1;
-        let Some(at) = at.or(self.last) else {
+        let Some(at) = at.filter(|at| *at < LATEST).or(self.last) else {
             if self.waiting.len() < MAX_WAITING {
                 self.waiting.push(line.to_vec());
             } else {

@@ -124,9 +124,7 @@ impl Finder<'_> {
                     continue;
                 }
             };
-            if depth > 0 && metadata.is_symlink() {
-                self.refuse(name, "a symbolic link, which is not followed".to_owned())?;
-            } else if metadata.is_dir() || depth == 0 {
+            if metadata.is_dir() || depth == 0 {
                 if depth == MAX_DEPTH {
                     self.refuse(name, format!("more than {MAX_DEPTH} folders deep"))?;
                     continue;
@@ -135,11 +133,15 @@ impl Finder<'_> {
                     Ok(entries) => stack.extend(entries.into_iter().rev().map(|entry| (entry, depth + 1))),
                     Err(error) => self.refuse(name, error.to_string())?,
                 }
-            } else if metadata.is_file() {
-                if !self.has_room(&name)? {
-                    return Ok(());
-                }
+                continue;
+            }
+            if !self.has_room(&name)? {
+                return Ok(());
+            }
+            if metadata.is_file() {
                 self.opened(&path)?;
+            } else if metadata.is_symlink() {
+                self.refuse(name, "a symbolic link, which is not followed".to_owned())?;
             } else {
                 self.refuse(name, "no regular file".to_owned())?;
             }

@@ -93,6 +93,13 @@ pub(crate) fn open(options: Options, is_stopped: &dyn Fn() -> bool) -> anyhow::R
     if !has_records {
         return recordings(files, save);
     }
+    for file in &mut files {
+        if file.recording.take().is_some() {
+            file.notes.push(NOT_MERGED.to_owned());
+        }
+    }
+    let clocks = clocks_of(&files);
+    let (all, chosen) = chosen_run(&files, &clocks, run)?;
     let to = match &save {
         Some(path) => OpenOptions::new()
             .read(true)
@@ -102,15 +109,15 @@ pub(crate) fn open(options: Options, is_stopped: &dyn Fn() -> bool) -> anyhow::R
             .with_context(|| path.display().to_string())?,
         None => tempfile::tempfile()?,
     };
-    for file in &mut files {
-        if file.recording.take().is_some() {
-            file.notes.push(NOT_MERGED.to_owned());
-        }
-    }
-    let clocks = clocks_of(&files);
-    let (all, chosen) = chosen_run(&files, &clocks, run)?;
     let merging = Merging { files: &files, clocks: &clocks, run: chosen };
-    let (cluster, elsewhere, file) = merging.write(spool, checks, to, is_stopped)?;
+    let written = merging.write(spool, checks, to, is_stopped);
+    if written.is_err()
+        && let Some(path) = &save
+    {
+        // What there is of it is of no use, and in the way of another attempt. That it fails is not worth more words.
+        let _ = std::fs::remove_file(path);
+    }
+    let (cluster, elsewhere, file) = written?;
     let series = Series::of(vec![Recording::open(BufReader::new(file))?])?;
     let report = Report::new(files, clocks, (all, chosen), elsewhere, &cluster);
     Ok(Opened { series, report })
@@ -242,14 +249,14 @@ impl Merging<'_> {
     ) -> anyhow::Result<(Cluster, u64, File)> {
         let (sources, of_files) = self.sources();
         let named: Vec<_> = sources.iter().map(|source| (source.name.clone(), source.kind)).collect();
-        let mut merge = spool.merge(|file| self.ahead_ms(file))?.peekable();
+        let merge = spool.merge(|file| self.ahead_ms(file))?;
         let mut elsewhere = 0;
         let mut timeline: Option<Timeline> = None;
         let subject = subject::parse(subject::REQUEST_TRACE).map(Arc::new);
         let names: Vec<Arc<str>> = self.files.iter().map(|file| self.log_or_process(file)).collect();
         // Both go into the time line, which begins with the first record.
         let mut begins = Some((checks, to));
-        while let Some(record) = merge.next() {
+        for record in merge {
             let Spooled { file, at, text } = record?;
             let Some(source) = of_files.get(file).copied().flatten().filter(|_| self.run.is_near(at)) else {
                 elsewhere += 1;

@@ -14,6 +14,9 @@ use super::file::FileReport;
 use super::kind::Kind;
 use super::runs::Stretch;
 
+/// Runs that are listed, the last ones.
+const MAX_RUNS_LISTED: usize = 50;
+
 /// See the module.
 pub(crate) struct Report {
     files: Vec<FileReport>,
@@ -112,7 +115,11 @@ impl fmt::Display for Report {
         writeln!(f)?;
         if self.runs.len() > 1 {
             writeln!(f, "{} runs, with pauses of more than 10 min between; one is shown:", self.runs.len())?;
-            for (at, run) in self.runs.iter().enumerate() {
+            let more = self.runs.len().saturating_sub(MAX_RUNS_LISTED);
+            if more > 0 {
+                writeln!(f, "  … {} before", plural(more as u64, "run", "runs"))?;
+            }
+            for (at, run) in self.runs.iter().enumerate().skip(more) {
                 let shown = if *run == self.run { "shown".to_owned() } else { format!("--run {}", at + 1) };
                 writeln!(f, "  {} ({shown})", span(run.from, run.to))?;
             }

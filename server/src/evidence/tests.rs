@@ -239,6 +239,51 @@ fn of_two_runs_in_one_folder_the_last_is_shown_and_the_first_can_be() {
     assert_eq!(error, "--run 3: there are 2 runs");
 }
 
+/// Ids of requests, the latest decision first.
+fn requests(cluster: &Cluster) -> Vec<String> {
+    cluster.decisions().newest_first().map(|entry| entry.decision.request_id.clone().unwrap()).collect()
+}
+
+#[test]
+fn lines_of_a_file_may_come_in_any_order() {
+    let text = unpacked(&traces());
+    let (right, _) = opened(&named(&[("t/traces.jsonl", text.clone().into_bytes())]));
+    let reversed: String = text.lines().rev().map(|line| format!("{line}\n")).collect();
+    let (other, _) = opened(&named(&[("t/traces.jsonl", reversed.into_bytes())]));
+    assert_eq!(right.decisions().totals(), other.decisions().totals());
+    let (mut one, mut two) = (requests(&right), requests(&other));
+    one.sort();
+    two.sort();
+    assert_eq!(one, two);
+    // As if two processes wrote one after the other into one file: in the order of their times again.
+    let lines: Vec<&str> = text.lines().collect();
+    let halves: String = lines[11..].iter().chain(&lines[..11]).map(|line| format!("{line}\n")).collect();
+    let (other, _) = opened(&named(&[("t/traces.jsonl", halves.into_bytes())]));
+    assert_eq!(requests(&other), requests(&right));
+}
+
+#[test]
+fn a_pause_of_minutes_does_not_end_a_run_and_costs_no_rows() {
+    let mut text = String::new();
+    for (at, line) in unpacked(&traces()).lines().enumerate() {
+        let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let pause_ms = if at < 11 { 0 } else { 9 * 60_000 };
+        let event = &mut line["event"];
+        event["event_time_unix_ms"] = (event["event_time_unix_ms"].as_u64().unwrap() + pause_ms).into();
+        let received = &mut event["request"]["request_received_ms"];
+        *received = (received.as_u64().unwrap() + pause_ms).into();
+        text += &format!("{line}\n");
+    }
+    let place = folder(&named(&[("t/traces.jsonl", text.into_bytes())]));
+    let paths = vec![place.path().to_owned()];
+    let options = Options { paths, run: None, max_bytes: MAX_BYTES, checks: Checks::default(), save: None };
+    let Opened { mut series, report } = open(options, &|| false).unwrap();
+    contains(&report.to_string(), &["Run: 2026-11-26 15:05:50 to 15:14:55 UTC", "Decisions: 22"]);
+    let mut rows = 0;
+    let damaged = series.each(radixscope_recording::Channel::Timeline, &mut |_| rows += 1);
+    assert!(damaged.is_none() && (300..330).contains(&rows), "{rows}");
+}
+
 #[test]
 fn nothing_is_written_under_a_name_of_an_archive() {
     let odd = "../../escaped.log";
@@ -404,6 +449,20 @@ fn a_line_that_is_broken_is_counted_and_the_rest_is_read() {
         &["22 records read, 3 not understood", "the first that was not understood: dynamo.request_trace.v1"],
     );
     assert_eq!(cluster.rejected_total(), 2, "those behind the first time");
+}
+
+#[test]
+fn a_time_that_cannot_be_is_none() {
+    let mut lines: Vec<String> = unpacked(&traces()).lines().map(str::to_owned).collect();
+    for wrong in [u64::MAX, 10_000_000_000_000] {
+        let mut line: serde_json::Value = serde_json::from_str(&lines[3]).unwrap();
+        line["event"]["event_time_unix_ms"] = wrong.into();
+        line["event"]["request"]["request_id"] = wrong.to_string().into();
+        lines.push(line.to_string());
+    }
+    let (cluster, report) = opened(&named(&[("t/traces.jsonl", lines.join("\n").into_bytes())]));
+    assert_eq!(cluster.decisions().totals().count, 24);
+    contains(&report, &["Run: 2026-11-26 15:05:50 to 15:05:55 UTC"]);
 }
 
 #[test]

@@ -46,7 +46,7 @@ struct Recorded {
 impl Recorded {
     fn instant(&self, at: Millis) -> Instant {
         let (began_ms, began) = self.began;
-        began + Duration::from_millis(at.since(began_ms))
+        began.checked_add(Duration::from_millis(at.since(began_ms))).unwrap_or(began)
     }
 
     fn publish(&mut self, at: Millis, digest: Option<Digest>) {
