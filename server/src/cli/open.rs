@@ -21,7 +21,7 @@ const MIB: usize = 1024 * 1024;
 pub(super) async fn run(options: Open, stopped: Shutdown) -> Result<(), Failure> {
     let Open { paths, html, save, run, max_size, history_mib, slo, http, .. } = options;
     // Before anything is read: what is there already is not overwritten, and the time is not lost.
-    for path in html.iter().chain(&save).filter(|path| path.exists()) {
+    if let Some(path) = html.iter().chain(&save).find(|path| path.exists()) {
         let exists = anyhow::anyhow!("{}: the file exists; choose another name", path.display());
         return Err(Failure::Usage(exists));
     }

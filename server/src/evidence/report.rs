@@ -187,9 +187,8 @@ impl fmt::Display for FileLine<'_> {
             }
             Kind::Metrics | Kind::Recording | Kind::Other => {}
         }
-        match file.range {
-            Some((from, to)) => write!(f, "; {}", span(from, to))?,
-            None => {}
+        if let Some((from, to)) = file.range {
+            write!(f, "; {}", span(from, to))?;
         }
         write!(f, "{}", clock_of(file, *clock))?;
         file.notes.iter().try_for_each(|note| write!(f, "; {note}"))
