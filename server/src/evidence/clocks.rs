@@ -19,6 +19,11 @@ const TOLERANCE_MS: i64 = 1_000;
 /// Rounds of comparison: files that only others know are reached through these.
 const MAX_ROUNDS: usize = 8;
 
+/// A time of a clock that is ahead by so much.
+pub(super) fn put_right(at: Millis, ahead_ms: i64) -> Millis {
+    Millis(at.0.saturating_add_signed(ahead_ms.saturating_neg()))
+}
+
 /// When a request began and ended, by the clock of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Moments {
@@ -107,7 +112,7 @@ pub(super) fn clocks(files: &[(u8, &Noted)]) -> Vec<Clock> {
         }
         for ix in more {
             let ahead_ms = clocks[ix].ahead_ms();
-            let right = |at: Millis| Millis(at.0.saturating_add_signed(ahead_ms.saturating_neg()));
+            let right = |at| put_right(at, ahead_ms);
             for (&key, moments) in &files[ix].1.0 {
                 let known = known.entry(key).or_default();
                 known.begin = known.begin.or(moments.begin.map(right));

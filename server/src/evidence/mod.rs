@@ -215,8 +215,7 @@ fn chosen_run(
         // No request at all: what there is, is one run.
         let ranges = files.iter().zip(clocks).filter_map(|(file, clock)| {
             let (from, to) = file.range?;
-            let right = |at: Millis| Millis(at.0.saturating_add_signed(clock.ahead_ms().saturating_neg()));
-            Some(Stretch { from: right(from), to: right(to) })
+            Some(Stretch { from, to }.shifted(clock.ahead_ms()))
         });
         all.extend(ranges.reduce(|a, b| Stretch { from: a.from.min(b.from), to: a.to.max(b.to) }));
     }
@@ -258,7 +257,7 @@ impl Merging<'_> {
         let mut begins = Some((checks, to));
         for record in merge {
             let Spooled { file, at, text } = record?;
-            let Some(source) = of_files.get(file).copied().flatten().filter(|_| self.run.is_near(at)) else {
+            let Some(source) = of_files.get(file).copied().flatten().filter(|_| self.run.covers(at)) else {
                 elsewhere += 1;
                 continue;
             };

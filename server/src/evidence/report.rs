@@ -128,7 +128,7 @@ impl fmt::Display for Report {
             writeln!(f, "Run: {}", span(self.run.from, self.run.to))?;
             if self.elsewhere > 0 {
                 let records = plural(self.elsewhere, "record", "records");
-                writeln!(f, "  {records} more than 10 min before or after it left out")?;
+                writeln!(f, "  {records} more than 10 min before it or 30 s after it left out")?;
             }
         }
         write!(f, "Decisions: {}", count(self.decisions))?;

@@ -2,8 +2,12 @@
 
 use radixscope_model::id::Millis;
 
+use super::clocks::put_right;
+
 /// A pause that is longer ends a run: the next request is of another one.
 pub(super) const APART_MS: u64 = 10 * 60_000;
+/// How long what comes after the last request is shown.
+const SHOWN_AFTER_MS: u64 = 30_000;
 /// Most stretches that are kept apart of a file; beyond, later ones count as one.
 const MAX_STRETCHES: usize = 1_000;
 
@@ -20,9 +24,13 @@ impl Stretch {
         at.0.saturating_add(APART_MS) >= self.from.0 && at.0 <= self.to.0.saturating_add(APART_MS)
     }
 
-    fn shifted(self, ahead_ms: i64) -> Self {
-        let right = |at: Millis| Millis(at.0.saturating_add_signed(ahead_ms.saturating_neg()));
-        Self { from: right(self.from), to: right(self.to) }
+    /// Whether what is of no request, as metrics are, is shown with it. Little of what follows: the page opens at the end.
+    pub(super) fn covers(&self, at: Millis) -> bool {
+        at.0.saturating_add(APART_MS) >= self.from.0 && at.0 <= self.to.0.saturating_add(SHOWN_AFTER_MS)
+    }
+
+    pub(super) fn shifted(self, ahead_ms: i64) -> Self {
+        Self { from: put_right(self.from, ahead_ms), to: put_right(self.to, ahead_ms) }
     }
 }
 
@@ -90,7 +98,8 @@ mod tests {
         let (log, client) = (stretches(&[1_000, 2_000, hour, hour + 5]), stretches(&[2 * hour + 3]));
         let all = runs([(&log, 0), (&client, hour as i64)].into_iter());
         assert_eq!(bounds(&all), [(1_000, 2_000), (hour, hour + 5)]);
-        assert!(all[1].is_near(Millis(hour - APART_MS)) && !all[1].is_near(Millis(2_000)));
+        assert!(all[1].covers(Millis(hour - APART_MS)) && !all[1].covers(Millis(2_000)));
+        assert!(all[1].covers(Millis(hour + 30_005)) && !all[1].covers(Millis(hour + 30_006)));
     }
 
     #[test]

@@ -8,6 +8,8 @@ use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
 
 use radixscope_model::id::Millis;
 
+use super::clocks::put_right;
+
 /// Most bytes of records in memory, before they are sorted and written.
 const RUN_BYTES: usize = 32 << 20;
 /// Most bytes that all runs that are merged read ahead, and the bounds of one's share.
@@ -128,7 +130,7 @@ struct Cursor {
 
 impl Cursor {
     fn right(&self, at: Millis) -> Millis {
-        Millis(at.0.saturating_add_signed(self.ahead_ms.saturating_neg()))
+        put_right(at, self.ahead_ms)
     }
 
     /// The next `count` bytes.

@@ -375,7 +375,7 @@ fn bombs_end_in_words() {
         save: None,
     };
     let report = open(options, &|| false).unwrap().report.to_string();
-    contains(&report, &["b/bomb.log: log", "(--max-size); the rest is not read"]);
+    contains(&report, &["b/bomb.log: text, 1 line", "(--max-size); the rest is not read"]);
 }
 
 #[test]

@@ -45,7 +45,6 @@ async fn a_folder_is_served_with_its_decisions_and_what_clients_measured() {
     assert!(shown.iter().all(|of| of["client"]["outcome"] == "success"), "{shown:?}");
     let latency = server.json("/api/v1/latency").await;
     assert_eq!(latency["client_results"]["joined"], 3);
-    assert!(latency["ttft"]["client"]["p95_ms"].is_number(), "{latency}");
     let cluster = server.cluster().await;
     let sources = cluster["sources"].as_array().expect("sources");
     assert!(sources.iter().all(|source| source["state"] == "ended"), "{sources:?}");
