@@ -36,7 +36,6 @@ use bytes::Bytes;
 use radixscope_dynamo::subject::{self, Subject};
 use radixscope_insight::check::Checks;
 use radixscope_intake::Payload;
-use radixscope_model::id::Millis;
 use radixscope_model::number_format::{count, duration, plural};
 use radixscope_model::record::SourceKind;
 use radixscope_recording::{Recording, Series};

@@ -8,6 +8,7 @@ use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use radixscope_captures::Recording as Captured;
+use radixscope_model::id::Millis;
 use radixscope_model::record::DecisionSource;
 use tempfile::TempDir;
 use zip::write::SimpleFileOptions;
