@@ -59,7 +59,7 @@ pub use origin::{AllowedOrigin, FrameAncestors};
 pub use otlp_export::OtlpExportArgs;
 pub use plan::{Experiment, Plan};
 pub use probe::SourcesProbe;
-pub use recording::{DecisionsAs, Export, Record, RecordArgs, Replay};
+pub use recording::{DecisionsAs, Export, Open, Record, RecordArgs, Replay};
 use redacted::Redacted;
 pub(crate) use redacted::without_logins;
 pub use secret::Secret;
@@ -112,6 +112,11 @@ pub enum Command {
     Record(Box<Record>),
     /// Serve the page with a recording, to any number of viewers
     Replay(Box<Replay>),
+    /// Open what was collected of a run of Dynamo: request traces, logs, metrics, clients' results, in folders and archives
+    ///
+    /// Puts it together as one recording on one time line, prints what each file was taken for, the clocks and what is absent, and serves
+    /// the page with it. Example: radixscope open bundle.tar.gz
+    Open(Box<Open>),
     /// Convert a recording for other tools
     Export(Box<Export>),
     /// Listen to a Dynamo deployment for a few seconds and print what is there, which data is available, and the command that

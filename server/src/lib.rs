@@ -11,6 +11,7 @@
 mod baselines;
 pub mod cli;
 pub mod config;
+mod evidence;
 pub mod http;
 pub mod hub;
 mod logging;

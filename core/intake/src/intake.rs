@@ -111,6 +111,12 @@ impl Intake {
         }
     }
 
+    /// The clock that wrote what a source brings is ahead by so many milliseconds, as far as anybody knows: times in its lines and
+    /// records are put right by them. The time of receipt is the caller's. Without a call they are taken as they are.
+    pub fn set_clock_ahead(&mut self, source: SourceIx, ahead_ms: i64) {
+        self.ingest.set_clock_ahead(source, ahead_ms);
+    }
+
     /// Loss that a source itself noticed, see `Ingest::missed`.
     pub fn missed(&mut self, source: SourceIx, topic: Topic, cause: MissedCause, count: u64) {
         self.ingest.missed(source, topic, cause, count);

@@ -9,6 +9,7 @@ mod export;
 #[cfg_attr(not(feature = "kubernetes"), path = "without_kubernetes.rs")]
 mod in_kubernetes;
 mod manual;
+mod open;
 mod plan;
 mod policy_file;
 mod probe;
@@ -49,6 +50,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Demo(demo) => (&demo.log, logging::DEFAULT_FILTER),
         Command::Check(check) => (&check.log, check::DEFAULT_LOG),
         Command::Record(record) => (&record.log, logging::DEFAULT_FILTER),
+        Command::Open(open) => (&open.log, logging::DEFAULT_FILTER),
         Command::Replay(replay) => (&replay.log, logging::DEFAULT_FILTER),
         Command::Export(export) => (&export.log, check::DEFAULT_LOG),
         Command::Sources(probe) => (&probe.log, check::DEFAULT_LOG),
@@ -120,6 +122,7 @@ async fn run_async(command: Command) -> Result<ExitCode, Failure> {
         Command::Record(options) => return record::run(*options, stopped).await,
         Command::Export(options) => return tokio::task::block_in_place(|| export::run(&options)),
         Command::Plan(options) => plan::run(*options, stopped).await,
+        Command::Open(options) => open::run(*options, stopped).await,
         Command::Replay(options) => replay::run(*options, stopped).await,
         #[cfg(feature = "kubernetes")]
         Command::Deploy(options) => deploy::run(*options).await,

@@ -83,6 +83,38 @@ pub struct Replay {
     pub log: Log,
 }
 
+/// `radixscope open`.
+#[derive(Args, Debug)]
+pub struct Open {
+    /// What was collected: folders, archives (tar, tar.gz, zip) and files, in any mix
+    #[arg(env = "RADIXSCOPE_OPEN", value_name = "PATH", value_delimiter = ',', required = true)]
+    pub paths: Vec<PathBuf>,
+    /// Write the page with what was put together to this file, which a browser opens without a server, and end
+    #[arg(long, env = "RADIXSCOPE_HTML", value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write what was put together as a recording to this file, which must not exist yet, for replay, check and export
+    #[arg(long, env = "RADIXSCOPE_SAVE", value_name = "FILE")]
+    pub save: Option<PathBuf>,
+    /// Which run to show if there are several with pauses of more than 10 min between, from 1 [default: the last]
+    #[arg(long, env = "RADIXSCOPE_RUN", value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub run: Option<u32>,
+    /// Maximum size of the text in all files, unpacked; what lies behind is not read
+    #[arg(long, env = "RADIXSCOPE_MAX_SIZE", value_name = "SIZE", default_value = "64GiB", value_parser = size, help_heading = "Limits")]
+    pub max_size: u64,
+    /// Maximum bytes of what was put together, decompressed, kept in memory for going back, in MiB; of more, the end is kept
+    #[arg(long, env = "RADIXSCOPE_HISTORY_MIB", value_name = "MIB", default_value_t = 2_048, value_parser = clap::value_parser!(u32).range(1..=65_536), help_heading = "Limits")]
+    pub history_mib: u32,
+    /// SLO targets and baselines.
+    #[command(flatten)]
+    pub slo: SloTargets,
+    /// HTTP server.
+    #[command(flatten)]
+    pub http: Http,
+    /// Log.
+    #[command(flatten)]
+    pub log: Log,
+}
+
 /// `radixscope export`.
 #[derive(Args, Debug)]
 pub struct Export {

@@ -3,6 +3,7 @@
 //! and syncs it (`fsync`) once a second, so that a crash loses at most a second. Errors are shown as the state of a source and
 //! retried; the live view is not affected.
 
+mod copy;
 mod decisions;
 mod files;
 mod opened;
@@ -28,6 +29,7 @@ use radixscope_state::cluster::Cluster;
 
 use crate::hub::Published;
 use crate::hub::spacing::Spacing;
+pub(crate) use copy::copy;
 pub(crate) use decisions::FinishedDecisions;
 use files::Files;
 pub(crate) use opened::{Newest, newest, open};
@@ -222,24 +224,9 @@ impl Recorder {
 
     /// Writes the decisions, findings and timeline row of this second.
     pub(crate) fn second(&mut self, at_ms: Millis, cluster: &Cluster, row: Option<SecondRow>) {
-        let mut over = Vec::new();
-        self.ended.drain_finished(at_ms, cluster, |decided| {
-            over.extend(decision_row(cluster, decided).and_then(|row| serde_json::to_vec(&row).ok()));
-        });
-        over.into_iter().for_each(|json| self.json(Channel::Decisions, at_ms, json));
-        let Some(row) = row else { return };
-        for mark in &row.findings {
-            let titled = cluster.findings().iter().find(|finding| finding.code == mark.code);
-            let finding = FindingRow {
-                at_ms,
-                state: if mark.opened { "active" } else { "resolved" },
-                code: &mark.code,
-                severity: mark.severity,
-                title: titled.map_or("", |finding| &finding.title),
-            };
-            self.json(Channel::Findings, at_ms, serde_json::to_vec(&finding).unwrap_or_default());
+        for (channel, json) in second(at_ms, cluster, row.as_ref(), &mut self.ended) {
+            self.json(channel, at_ms, json);
         }
-        self.json(Channel::Timeline, at_ms, serde_json::to_vec(&row).unwrap_or_default());
     }
 
     fn json(&self, channel: Channel, at_ms: Millis, json: Vec<u8>) {
@@ -268,6 +255,34 @@ impl Recorder {
         shared.gaps.fetch_add(1, Ordering::Relaxed);
         false
     }
+}
+
+/// What a recording has of a second beside its records: decisions that ended, findings that began or ended, the row of the timeline.
+pub(crate) fn second(
+    at_ms: Millis,
+    cluster: &Cluster,
+    row: Option<&SecondRow>,
+    ended: &mut FinishedDecisions,
+) -> Vec<(Channel, Vec<u8>)> {
+    let mut messages = Vec::new();
+    ended.drain_finished(at_ms, cluster, |decided| {
+        let json = decision_row(cluster, decided).and_then(|row| serde_json::to_vec(&row).ok());
+        messages.extend(json.map(|json| (Channel::Decisions, json)));
+    });
+    let Some(row) = row else { return messages };
+    for mark in &row.findings {
+        let titled = cluster.findings().iter().find(|finding| finding.code == mark.code);
+        let finding = FindingRow {
+            at_ms,
+            state: if mark.opened { "active" } else { "resolved" },
+            code: &mark.code,
+            severity: mark.severity,
+            title: titled.map_or("", |finding| &finding.title),
+        };
+        messages.push((Channel::Findings, serde_json::to_vec(&finding).unwrap_or_default()));
+    }
+    messages.push((Channel::Timeline, serde_json::to_vec(row).unwrap_or_default()));
+    messages
 }
 
 #[derive(Serialize)]

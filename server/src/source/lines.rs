@@ -3,7 +3,7 @@
 use memchr::memchr;
 
 /// A buffer for incomplete lines.
-pub(super) struct Lines {
+pub(crate) struct Lines {
     /// Longest line that is given whole, in bytes.
     max_bytes: usize,
     buffer: Vec<u8>,
@@ -16,12 +16,12 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) const fn new(max_bytes: usize) -> Self {
+    pub(crate) const fn new(max_bytes: usize) -> Self {
         Self { max_bytes, buffer: Vec::new(), start: 0, searched: 0, is_passing: false }
     }
 
     /// Appends bytes and discards the lines that [`Self::next`] returned.
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.start);
         self.searched -= self.start;
         self.start = 0;
@@ -30,7 +30,7 @@ impl Lines {
 
     /// The next complete line, without its line feed. A longer one than the longest is cut to one byte more than
     /// that, and returned as soon as that much is available.
-    pub(super) fn next(&mut self) -> Option<&[u8]> {
+    pub(crate) fn next(&mut self) -> Option<&[u8]> {
         let most = self.max_bytes + 1;
         loop {
             let Some(feed) = memchr(b'\n', &self.buffer[self.searched..]).map(|at| self.searched + at) else {
@@ -56,7 +56,7 @@ impl Lines {
     }
 
     /// End of input: the remainder without a line feed.
-    pub(super) fn end(&mut self) -> Option<Vec<u8>> {
+    pub(crate) fn end(&mut self) -> Option<Vec<u8>> {
         let Self { buffer, start, is_passing, .. } = std::mem::replace(self, Self::new(self.max_bytes));
         let rest = buffer.get(start..).unwrap_or_default();
         (!rest.is_empty() && !is_passing).then(|| rest.to_vec())

@@ -5,12 +5,13 @@ pub mod demo;
 pub mod discovery;
 mod file_identity;
 pub mod gate;
+pub(crate) mod gzip;
 mod http_client;
 mod http_tls;
 pub mod indexer;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
-mod lines;
+pub(crate) mod lines;
 mod link;
 pub mod logs;
 pub mod nats;

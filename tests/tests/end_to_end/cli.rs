@@ -41,6 +41,9 @@ fn what_cannot_be_meant_is_named_and_ends_with_2() {
         (&["replay"], "FILE"),
         (&["replay", "no/such.mcap"], "no/such.mcap"),
         (&["replay", "Cargo.toml"], "not a recording"),
+        (&["open"], "PATH"),
+        (&["open", "no/such/folder"], "no/such/folder"),
+        (&["open", "Cargo.toml"], "no evidence"),
         (&["export", "Cargo.toml"], "--perfetto"),
     ];
     for (args, named) in wrong {

@@ -58,6 +58,7 @@ mod late_captures;
 mod logs;
 mod nats_faults;
 mod nats_loss;
+mod open_files;
 mod operators;
 mod other_routers;
 mod otlp;

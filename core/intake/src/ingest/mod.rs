@@ -110,6 +110,8 @@ pub(crate) struct Ingest {
     scrapes: Scrapes,
     attach: Attach,
     tallies: Vec<Tally>,
+    /// By how many milliseconds the clock is ahead that wrote the times which a source brings, if that is known.
+    ahead_ms: BTreeMap<SourceIx, i64>,
     signs: LogSignals,
     /// What was recorded of roles.
     roles: PerWorker<BTreeSet<(RoleEvidence, Role)>>,
@@ -194,6 +196,15 @@ impl Ingest {
         for (error, count) in faults.iter() {
             self.tallies[received.source.at()].reject(received.payload.topic(), error, count);
         }
+    }
+
+    /// The clock that wrote what a source brings is ahead by so many milliseconds: its times are put right by them.
+    pub(crate) fn set_clock_ahead(&mut self, source: SourceIx, ahead_ms: i64) {
+        self.ahead_ms.insert(source, ahead_ms);
+    }
+
+    fn ahead_ms(&self, source: SourceIx) -> i64 {
+        self.ahead_ms.get(&source).copied().unwrap_or(0)
     }
 
     /// Loss that a source itself noticed.
@@ -365,7 +376,11 @@ impl Ingest {
             }
             Payload::ClientResult { line } => {
                 within_bounds(line)?;
-                let result = client_result::decode(line)?;
+                let mut result = client_result::decode(line)?;
+                let ahead_ms = self.ahead_ms(received.source);
+                let measured = &mut result.measured;
+                measured.sent_ms = put_right(measured.sent_ms, ahead_ms);
+                measured.ended_ms = put_right(measured.ended_ms, ahead_ms);
                 out.observe(context().observed(self, RequestSignal::ClientResult { result: &result }));
                 Ok(())
             }
@@ -635,7 +650,9 @@ impl Ingest {
             let text = format!("more than {MAX_LOG_LINE_BYTES} bytes without a line feed");
             return Err(DecodeError::new(Reason::TooLarge, text));
         }
-        let Some(record) = log_line::decode(line)? else { return Ok(()) };
+        let Some(mut record) = log_line::decode(line)? else { return Ok(()) };
+        let ahead_us = self.ahead_ms(context.received.source).saturating_mul(1_000);
+        record.at_us = record.at_us.map(|at_us| at_us.saturating_sub(ahead_us));
         let received_ms = context.received.at_ms;
         let at_ms = record.at_ms().unwrap_or(received_ms);
         self.note_time(at_ms, received_ms);
@@ -677,10 +694,17 @@ impl Ingest {
         message: &[u8],
         out: &mut dyn Sink,
     ) -> Result<(), DecodeError> {
+        let ahead_ms = self.ahead_ms(context.received.source);
+        let right = |at: Option<u64>| at.map(|at| put_right(Millis(at), ahead_ms).0);
         let trace = match trace::decode(message)? {
             None => return Ok(()),
-            Some(TraceRecord::Ended(trace)) => trace,
-            Some(TraceRecord::Selected(selection)) => {
+            Some(TraceRecord::Ended(mut trace)) => {
+                trace.event_time_ms = right(trace.event_time_ms);
+                trace.request_received_ms = right(trace.request_received_ms);
+                trace
+            }
+            Some(TraceRecord::Selected(mut selection)) => {
+                selection.event_time_ms = right(selection.event_time_ms);
                 // Of the choice's own time: old records name workers that may be gone.
                 let at_ms = selection.event_time_ms.map_or(context.received.at_ms, Millis);
                 let named = selection.candidates.iter().filter_map(|&(id, cost)| {
@@ -902,6 +926,11 @@ fn introduce(
         out.record(Entry { at_ms, record: Record::Left { worker: before, why } });
     }
     out.record(Entry { at_ms, record: Record::new_worker(worker, id, namespace, component) });
+}
+
+/// A time of a clock that is ahead.
+fn put_right(at: Millis, ahead_ms: i64) -> Millis {
+    Millis(at.0.saturating_add_signed(ahead_ms.saturating_neg()))
 }
 
 /// Ends an entry that owns nothing.

@@ -12,7 +12,7 @@ use radixscope_recording::{Meta, RecordingError, Reduced, Series, Writer};
 use crate::http::{Assets, IncidentReport, View};
 
 /// Writes the part of the recording from `from` to `to`, Unix milliseconds.
-pub(super) fn write<R: Read + Seek>(
+pub(in crate::cli) fn write<R: Read + Seek>(
     path: &Path,
     series: &mut Series<R>,
     (from, to): (Option<u64>, Option<u64>),

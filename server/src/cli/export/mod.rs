@@ -1,10 +1,9 @@
 //! `radixscope export FILE`: converts a recording for other tools: decisions as CSV, JSON or Parquet on standard output,
 //! requests as slices for Perfetto, or everything as one recording file or HTML report.
 
-mod html;
+pub(super) mod html;
 mod parquet;
 mod perfetto;
-mod recording;
 
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal as _, Stdout, Write};
@@ -19,9 +18,8 @@ use radixscope_state::cluster::{Cluster, DecisionEntry};
 
 use super::Failure;
 use crate::config::{DecisionsAs, Export};
-use crate::recording::{FinishedDecisions, open};
+use crate::recording::{FinishedDecisions, copy, open};
 use perfetto::Trace;
-use recording::copy;
 
 /// Folds the recording and writes each decision after its request has ended.
 pub(super) fn run(options: &Export) -> Result<ExitCode, Failure> {

@@ -1,23 +1,17 @@
 //! One file of traces that grows: plain lines, or gzip members one after the other, of which the last may not be complete yet.
 
-use std::io::{self, SeekFrom, Write as _};
+use std::io::{self, SeekFrom};
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use flate2::write::MultiGzDecoder;
-use memchr::memmem;
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 
 use radixscope_intake::MAX_PAYLOAD_BYTES;
 
 use crate::source::file_identity::{Identity, identity};
+use crate::source::gzip::{CHUNK_BYTES, Members};
 use crate::source::lines::Lines;
-
-/// Maximum bytes read at once. Deflate makes at most a thousand times as many of them.
-const CHUNK_BYTES: usize = 8 * 1024;
-/// How a gzip member begins: its marks, and deflate as its method.
-const MEMBER: [u8; 3] = [0x1f, 0x8b, 0x08];
 
 /// What one reading gave.
 pub(super) enum SegmentRead {
@@ -41,19 +35,13 @@ pub(super) struct Segment {
 
 enum Text {
     Plain,
-    Gzip(Box<MultiGzDecoder<Vec<u8>>>),
-    /// Broken: the beginning of the next member is looked for, also across the end of what was read, whose last bytes are these.
-    Seeking(Vec<u8>),
+    Gzip(Members),
 }
 
 impl Text {
     fn of(path: &std::path::Path) -> Self {
         let is_gzip = path.extension().is_some_and(|extension| extension == "gz");
-        if is_gzip { Self::gzip() } else { Self::Plain }
-    }
-
-    fn gzip() -> Self {
-        Self::Gzip(Box::new(MultiGzDecoder::new(Vec::new())))
+        if is_gzip { Self::Gzip(Members::new()) } else { Self::Plain }
     }
 }
 
@@ -102,40 +90,23 @@ impl Segment {
 
     /// Takes bytes of the file.
     fn take(&mut self, chunk: &[u8]) -> io::Result<()> {
-        match &mut self.text {
-            Text::Plain => self.lines.push(chunk),
-            Text::Gzip(decoder) => {
-                let result = decoder.write_all(chunk).and_then(|()| decoder.flush());
-                self.lines.push(decoder.get_ref());
-                decoder.get_mut().clear();
-                result?;
-            }
-            Text::Seeking(tail) => {
-                let bytes = [tail.as_slice(), chunk].concat();
-                if let Some(at) = memmem::find(&bytes, &MEMBER) {
-                    self.text = Text::gzip();
-                    return self.take(&bytes[at..]);
-                }
-                *tail = bytes[bytes.len().saturating_sub(MEMBER.len() - 1)..].to_vec();
-            }
-        }
-        Ok(())
+        let Text::Gzip(members) = &mut self.text else {
+            self.lines.push(chunk);
+            return Ok(());
+        };
+        let mut text = Vec::new();
+        let result = members.push(chunk, &mut text);
+        self.lines.push(&text);
+        result
     }
 
-    /// Behind a broken part: what was decoded of its line is dropped. Looks for the next member in the rest of the chunk.
+    /// Behind a broken part: what was decoded of its line is dropped.
     fn seek(&mut self, chunk: &[u8]) {
+        let Text::Gzip(members) = &mut self.text else { return };
+        let mut text = Vec::new();
+        members.seek(chunk, &mut text);
         self.lines = Lines::new(MAX_PAYLOAD_BYTES);
-        // The member that is broken may have begun in this chunk.
-        let rest = chunk.get(1..).unwrap_or_default();
-        let members: Vec<usize> = memmem::find_iter(rest, &MEMBER).collect();
-        for at in members {
-            self.text = Text::gzip();
-            if self.take(&rest[at..]).is_ok() {
-                return;
-            }
-            self.lines = Lines::new(MAX_PAYLOAD_BYTES);
-        }
-        self.text = Text::Seeking(chunk[chunk.len().saturating_sub(MEMBER.len() - 1)..].to_vec());
+        self.lines.push(&text);
     }
 
     /// Lines that are complete.

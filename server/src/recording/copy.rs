@@ -7,10 +7,10 @@ use std::path::Path;
 use radixscope_model::id::Millis;
 use radixscope_recording::{Meta, Series, Writer};
 
-use crate::recording::{Redacted, RedactionKey, Redactor};
+use super::{Redacted, RedactionKey, Redactor};
 
 /// Copies all readable records; damaged parts are skipped.
-pub(super) fn copy(series: &mut Series<BufReader<File>>, to: &Path, redact: bool) -> anyhow::Result<()> {
+pub(crate) fn copy(series: &mut Series<BufReader<File>>, to: &Path, redact: bool) -> anyhow::Result<()> {
     let (from_ms, to_ms) = series.range();
     let Some(last) = series.files().last().map(|file| file.meta().clone()) else { return Ok(()) };
     let is_redacted = last.redacted || redact;

@@ -1,0 +1,253 @@
+//! Hands records to intake in the order of their times, as the hub does with what is received, but by the clock of the records: a
+//! second is over when a record of the next one comes. What follows is written as a recording, so that everything which reads one
+//! reads this.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::time::{Duration, Instant};
+
+use radixscope_insight::check::Checks;
+use radixscope_insight::timeline::RowInProgress;
+use radixscope_intake::{Intake, Payload, Received};
+use radixscope_model::frame::{BatchWriter, Digest};
+use radixscope_model::id::{Millis, Seq, SourceIx};
+use radixscope_model::record::{Entry, LinkState, Record, SourceKind};
+use radixscope_recording::{Channel, Meta, RecordingError, Writer, snapshot_frames};
+use radixscope_state::cluster::{Cluster, Follow};
+use radixscope_state::sink::RecordSink;
+
+use crate::hub::spacing::Spacing;
+use crate::recording::{FinishedDecisions, second};
+
+/// Records of at most so much time are published together, as live.
+const BATCH_MS: u64 = 100;
+/// A batch that grows beyond this is published at once.
+const MAX_BATCH_BYTES: usize = 256 * 1024;
+const SECOND_MS: u64 = 1_000;
+/// How long the seconds of a pause have anything to say: findings end, and what waits for its other parts is given up.
+const ACTIVE_MS: u64 = 150_000;
+/// How long after the last record the recording ends: until then what belongs together is joined.
+const END_AFTER_MS: u64 = 3_000;
+
+/// The state, and the recording that it is written to.
+struct Recorded {
+    cluster: Cluster,
+    to: Writer<BufWriter<File>>,
+    batch: BatchWriter,
+    row: RowInProgress,
+    ended: FinishedDecisions,
+    spacing: Option<Spacing>,
+    /// What times of records are counted from where an [`Instant`] is asked for.
+    began: (Millis, Instant),
+    published_ms: Millis,
+    failed: Option<RecordingError>,
+}
+
+impl Recorded {
+    fn instant(&self, at: Millis) -> Instant {
+        let (began_ms, began) = self.began;
+        began.checked_add(Duration::from_millis(at.since(began_ms))).unwrap_or(began)
+    }
+
+    fn publish(&mut self, at: Millis, digest: Option<Digest>) {
+        self.published_ms = at;
+        if self.batch.count() > 0 {
+            let written = match self.batch.finish(at, digest) {
+                Ok(frame) => {
+                    if let Some(spacing) = &mut self.spacing {
+                        spacing.published(frame.len());
+                    }
+                    self.to.message(Channel::Batches, at, &frame)
+                }
+                // Its records were encoded before; that they cannot be put together is a fault of ours.
+                Err(_) => Err(RecordingError::Damaged {
+                    at: self.to.len_bytes(),
+                    what: "a batch that cannot be encoded",
+                }),
+            };
+            self.note(written);
+        }
+        if self.spacing.is_none_or(|spacing| spacing.is_due(self.instant(at))) {
+            self.keyframe(at);
+        }
+    }
+
+    fn keyframe(&mut self, at: Millis) {
+        let written = snapshot_frames(&self.cluster).map_err(RecordingError::from).and_then(|frames| {
+            let bytes = frames.iter().map(Vec::len).sum();
+            self.spacing = Some(Spacing::after(bytes, self.instant(at), Duration::ZERO));
+            self.to.keyframe(at, &frames)
+        });
+        self.note(written);
+    }
+
+    fn end_second(&mut self, at: Millis) {
+        let digest = Digest(self.cluster.digest());
+        self.publish(at, Some(digest));
+        let row = self.row.end(at, &self.cluster);
+        for (channel, json) in second(at, &self.cluster, Some(&row), &mut self.ended) {
+            let written = self.to.message(channel, at, &json);
+            self.note(written);
+        }
+    }
+
+    fn note(&mut self, written: Result<(), RecordingError>) {
+        if let Err(error) = written {
+            self.failed.get_or_insert(error);
+        }
+    }
+}
+
+impl RecordSink for Recorded {
+    fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    fn follow_blocks(&mut self, follow: Follow) {
+        self.cluster.follow_blocks(follow);
+    }
+
+    fn append(&mut self, entry: &Entry<'_>) {
+        let seq = Seq(self.cluster.seq().0 + 1);
+        if self.batch.push(entry).is_err() {
+            // As in the hub: skipped everywhere. Plain data always encodes.
+            return;
+        }
+        self.row.count(&self.cluster, &entry.record);
+        self.cluster.fold(seq, entry);
+        self.ended.note(entry);
+        if self.batch.len_bytes() > MAX_BATCH_BYTES {
+            self.publish(self.published_ms, None);
+        }
+    }
+}
+
+/// A source of records.
+pub(super) struct Source {
+    pub(super) name: String,
+    pub(super) kind: SourceKind,
+    /// By how much the clock is ahead that wrote its records.
+    pub(super) ahead_ms: i64,
+    /// What is said of it at its end.
+    pub(super) detail: String,
+}
+
+/// See the module.
+pub(super) struct Timeline {
+    recorded: Recorded,
+    intake: Intake,
+    checks: Checks,
+    sources: Vec<(SourceIx, String)>,
+    now: Millis,
+    /// When the current second is over.
+    second_ends: Millis,
+    /// Time of the last record.
+    last: Millis,
+}
+
+impl Timeline {
+    /// Begins a recording at a time.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(super) fn new(
+        sources: &[Source],
+        checks: Checks,
+        (to, meta): (File, &Meta),
+        began: Millis,
+    ) -> Result<Self, RecordingError> {
+        let mut recorded = Recorded {
+            cluster: Cluster::default(),
+            to: Writer::new(BufWriter::new(to), meta)?,
+            batch: BatchWriter::new(Seq(1)),
+            row: RowInProgress::default(),
+            ended: FinishedDecisions::default(),
+            spacing: None,
+            began: (began, Instant::now()),
+            published_ms: began,
+            failed: None,
+        };
+        recorded.keyframe(began);
+        let mut intake = Intake::default();
+        let mut indices = Vec::new();
+        for source in sources {
+            let Some(ix) = intake.source(&source.name, source.kind, began, &mut recorded) else { continue };
+            intake.set_clock_ahead(ix, source.ahead_ms);
+            let (state, detail) = (LinkState::Live, "Reading.".into());
+            recorded
+                .append(&Entry { at_ms: began, record: Record::SourceState { source: ix, state, detail } });
+            indices.push((ix, source.detail.clone()));
+        }
+        let second_ends = Millis(began.0.saturating_add(SECOND_MS));
+        Ok(Self { recorded, intake, checks, sources: indices, now: began, second_ends, last: began })
+    }
+
+    /// Takes the next record of a source. Times never decrease.
+    pub(super) fn take(&mut self, source: usize, at: Millis, payload: Payload) {
+        let Some(&(source, _)) = self.sources.get(source) else { return };
+        self.advance(at);
+        self.last = self.now;
+        self.intake.handle(&Received { source, at_ms: self.now, payload }, &mut self.recorded);
+        // Nobody is there to be asked.
+        drop(self.intake.commands());
+    }
+
+    fn advance(&mut self, to: Millis) {
+        while self.second_ends <= to {
+            let idle_ms = self.second_ends.since(self.last);
+            let left_ms = to.since(self.second_ends);
+            if idle_ms > ACTIVE_MS && left_ms > ACTIVE_MS {
+                // Nothing changes in between.
+                self.second_ends.0 += left_ms - ACTIVE_MS;
+            }
+            self.end_second();
+        }
+        self.now = self.now.max(to);
+        if self.now.since(self.recorded.published_ms) >= BATCH_MS {
+            self.recorded.publish(self.now, None);
+        }
+    }
+
+    fn end_second(&mut self) {
+        let Self { recorded, intake, checks, second_ends, now, .. } = self;
+        let at = *second_ends;
+        *now = at;
+        intake.flush(at, recorded);
+        drop(intake.commands());
+        checks.run(at, recorded);
+        recorded.end_second(at);
+        second_ends.0 = second_ends.0.saturating_add(SECOND_MS);
+    }
+
+    /// The end: what waits is joined as far as it can be. The state, and the file.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub(super) fn end(mut self) -> Result<(Cluster, File), RecordingError> {
+        self.advance(Millis(self.last.0.saturating_add(END_AFTER_MS)));
+        for (source, detail) in std::mem::take(&mut self.sources) {
+            let (state, detail) = (LinkState::Ended, detail.as_str().into());
+            let record = Record::SourceState { source, state, detail };
+            self.recorded.append(&Entry { at_ms: self.now, record });
+        }
+        let at = self.now;
+        self.recorded.publish(at, Some(Digest(self.recorded.cluster.digest())));
+        for (channel, json) in
+            second(Millis(u64::MAX), &self.recorded.cluster, None, &mut self.recorded.ended)
+        {
+            let written = self.recorded.to.message(channel, at, &json);
+            self.recorded.note(written);
+        }
+        let Recorded { cluster, to, failed, .. } = self.recorded;
+        if let Some(failed) = failed {
+            return Err(failed);
+        }
+        let file = to.finish()?.into_inner().map_err(|error| RecordingError::from(error.into_error()))?;
+        Ok((cluster, file))
+    }
+
+    /// Whether writing failed: the rest need not be read.
+    pub(super) fn has_failed(&self) -> bool {
+        self.recorded.failed.is_some()
+    }
+}
