@@ -40,7 +40,8 @@ pub fn ComparePanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     let second = Memo::new(move |_| store.on_beat(|_| store.received_ms().0 / EVERY_MS));
     let ask = Memo::new(move |_| second.get() * EVERY_MS / ASK_EVERY_MS);
     Effect::new(move |_| {
-        ask.track();
+        // Read, as below.
+        let _ = ask.get();
         baselines.follow();
     });
     let live = Memo::new(move |_| {
