@@ -89,6 +89,7 @@ fn options() -> ServeOptions {
         notice: None,
         trace_url: None,
         max_viewers: 1,
+        baselines: std::sync::Arc::default(),
         max_connections: 2,
     }
 }
