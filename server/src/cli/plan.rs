@@ -288,7 +288,7 @@ mod tests {
         );
         // 2 × 42 × 375 s.
         assert!(text.contains("for about 8h 45m: twice 42 runs"), "{text}");
-        assert!(text.contains("radixscope serve --discovery etcd://etcd:2379 --baseline kv-aware=radixscope-experiment/kv-aware"), "{text}");
+        assert!(text.contains("radixscope serve --discovery etcd://etcd:2379 --baseline 'kv-aware=radixscope-experiment/kv-aware'"), "{text}");
     }
 
     #[test]

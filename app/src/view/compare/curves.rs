@@ -55,14 +55,20 @@ fn crossings(figure: Figure, [kv, rr]: &[Option<Baseline>; 2]) -> Vec<(f64, Stri
     .collect()
 }
 
-/// Which of the two is better as far as their runs bear it, in a sentence for each figure.
-fn standings(figures: &[Figure], [kv, rr]: &[Option<Baseline>; 2]) -> String {
-    let (Some(kv), Some(rr)) = (kv, rr) else { return String::new() };
+/// Which of the two is better as far as their runs bear it, in a sentence for each figure of which repeated runs are known.
+fn standings_of(figures: &[Figure], [kv, rr]: &[Option<Baseline>; 2]) -> Vec<String> {
+    let (Some(kv), Some(rr)) = (kv, rr) else { return Vec::new() };
     let of = |&figure: &Figure| {
         let text = standing_text(figure, LOOKS.map(|(name, _)| name), &standing(kv, rr, figure))?;
         Some(format!("{}: {text}.", figure.label()))
     };
-    let all: Vec<String> = figures.iter().filter_map(of).collect();
+    figures.iter().filter_map(of).collect()
+}
+
+/// The same as one text, with what the bars are.
+fn standings(figures: &[Figure], baselines: &[Option<Baseline>; 2]) -> String {
+    let [Some(kv), Some(rr)] = baselines else { return String::new() };
+    let all = standings_of(figures, baselines);
     if all.is_empty() {
         return "How far repeats of these baselines lie apart is unknown, so crossovers are of single measurements.".to_owned();
     }
@@ -175,7 +181,9 @@ pub(super) fn Curves(
                 .map(|(.., status_text)| status_text)
                 .collect()
         });
+        let has_runs = || !playing.with(|playing| standings_of(figures, playing)).is_empty();
         match all.is_empty() {
+            true if has_runs() => format!("{name}: no crossover that the runs bear out."),
             true => format!("{name}: the baselines do not cross."),
             false => format!("Crossovers: {}.", all.join("; ")),
         }

@@ -1,6 +1,6 @@
 //! Between the levels of baselines: straight lines, and where two of them cross. Nothing is guessed beyond the levels.
 
-use super::{Baseline, Bounds, Figure};
+use super::{Baseline, Bounds, Figure, Stretch, standing};
 use radixscope_model::range::Range;
 
 /// Differences below this share count as none: sweeps differ by as much among themselves.
@@ -111,7 +111,8 @@ impl Baseline {
 }
 
 /// The concurrencies at which `first` becomes worse or better than `second`, by rising concurrency, where both are known.
-/// Where they meet and part again in the same order, nothing crosses.
+/// Where they meet and part again in the same order, nothing crosses. Where repeated runs are known, only what they bear out: they lie
+/// apart on both sides of it.
 pub fn crossover(first: &Baseline, second: &Baseline, figure: Figure) -> Vec<Crossover> {
     // Both are straight between neighbouring levels of either, and so is their difference.
     let mut levels: Vec<f64> =
@@ -144,5 +145,14 @@ pub fn crossover(first: &Baseline, second: &Baseline, figure: Figure) -> Vec<Cro
         differed = Some((level, worse));
         equal = None;
     }
+    let stretches = standing(first, second, figure);
+    crossings.retain(|crossing| is_borne_out(&stretches, crossing.concurrency));
     crossings
+}
+
+/// Whether the runs say something other before this concurrency than after it, or nothing at it.
+fn is_borne_out(stretches: &[Stretch], concurrency: f64) -> bool {
+    let within = |stretch: &Stretch| (stretch.from..=stretch.to).contains(&concurrency);
+    // Where the means cross, the runs overlap.
+    stretches.iter().position(within).is_none_or(|at| at > 0 && at + 1 < stretches.len())
 }

@@ -92,6 +92,29 @@ fn the_kv_aware_hit_rate_is_never_the_worse_one() {
 }
 
 #[test]
+fn a_crossing_counts_if_the_runs_lie_apart_on_both_sides_of_it() {
+    let pair = |first: &str, second: &str| {
+        let [first, second] = [first, second].map(|rows| {
+            sheet(&format!("concurrency,ttft_p50_ms,ttft_p50_ms_low,ttft_p50_ms_high\n{rows}"))
+                .unwrap()
+                .remove(0)
+        });
+        crossover(&first, &second, Figure::TtftP50)
+            .into_iter()
+            .map(|crossing| crossing.concurrency)
+            .collect::<Vec<_>>()
+    };
+    let flat = "10,100,95,105\n20,100,95,105\n30,100,95,105\n";
+    assert_eq!(pair("10,80,75,85\n20,100,95,105\n30,120,115,125\n", flat), [20.0]);
+    // Within the spread from there on, from the start, and everywhere.
+    assert_eq!(pair("10,80,75,85\n20,100,95,105\n30,104,99,109\n", flat), [0.0; 0]);
+    assert_eq!(pair("10,96,91,101\n20,100,95,105\n30,120,115,125\n", flat), [0.0; 0]);
+    assert_eq!(pair("10,98,93,103\n30,102,97,107\n", flat), [0.0; 0]);
+    // One run alone says nothing of its spread.
+    assert_eq!(pair("10,80,,\n20,100,,\n30,104,,\n", flat), [20.0]);
+}
+
+#[test]
 fn meeting_is_no_crossing_but_passing_through_an_equal_level_is() {
     let pair = |second: &str| {
         let flat = sheet("concurrency,ttft_p50_ms\n10,100\n20,100\n30,100\n40,100\n").unwrap().remove(0);

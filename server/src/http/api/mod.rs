@@ -82,7 +82,8 @@ async fn only_post_asks(method: axum::http::Method) -> ApiError {
 
 async fn unknown(uri: Uri) -> ApiError {
     let shown: String = uri.path().chars().take(200).collect();
-    let message = format!("{shown} does not exist; there are {}", routes().map(|(path, _)| path).join(", "));
+    let names = routes().map(|(path, _)| path.strip_prefix("/api/v1/").unwrap_or(path));
+    let message = format!("{shown} does not exist; there are, below /api/v1/, {}", names.join(", "));
     ApiError::new(code::NOT_FOUND, message)
 }
 
