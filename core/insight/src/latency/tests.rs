@@ -4,8 +4,8 @@ use super::*;
 use radixscope_model::id::{DecisionId, Millis, Seq, SourceIx, Worker, WorkerIx};
 use radixscope_model::range::{Range, TargetComparison};
 use radixscope_model::record::{
-    Counter, Decision, DecisionSource, Entry, Gauge, Histogram, HistogramKind, Outcome, ProcessRole,
-    Progress, Record, Scrape, SourceKind,
+    ClientMeasured, ClientResult, Counter, Decision, DecisionSource, Entry, Gauge, Histogram, HistogramKind,
+    Outcome, ProcessRole, Progress, Record, Scrape, SourceKind,
 };
 use radixscope_state::cluster::Cluster;
 
@@ -283,4 +283,63 @@ fn without_metrics_requests_that_ended_are_counted() {
     let counts = counts(&cluster, Millis(NOW + 10_000));
     assert_eq!(counts.errors, Some(Errors { failed: 1, of: 10 }));
     assert_eq!(counts.throughput.unwrap().output_tokens_per_s, Some(100.0));
+}
+
+/// What a client measured of a request that ended at `at`; with `None` of a request that is not known.
+fn measured(cluster: &mut Cluster, decision: Option<u64>, at: u64, ttft_ms: Option<u64>) {
+    let measured = ClientMeasured {
+        sent_ms: Millis(at - 1_000),
+        ended_ms: Millis(at),
+        ttft_us: ttft_ms.map(|ms| ms * 1_000),
+        itl_us: None,
+        duration_us: Some(1_000_000),
+        outcome: Outcome::Success,
+        status: None,
+    };
+    let decision = decision.map(DecisionId);
+    fold(cluster, at, Record::ClientResult(Box::new(ClientResult { decision, measured })));
+}
+
+#[test]
+fn percentiles_of_clients_are_over_all_their_requests_that_ended_in_the_window() {
+    let mut cluster = cluster();
+    assert_eq!(client(&cluster, Quantity::Ttft, Millis(NOW), 60_000), None);
+    for id in 1..=20 {
+        decided(&mut cluster, id, NOW + id, 50, Outcome::Success);
+        measured(&mut cluster, Some(id), NOW + 10_000 + id, Some(100 + id));
+    }
+    // Of a request that nothing else tells of, one without a first token, and one that ended later.
+    measured(&mut cluster, None, NOW + 11_000, Some(400));
+    measured(&mut cluster, None, NOW + 12_000, None);
+    measured(&mut cluster, None, NOW + 70_001, Some(900));
+    let at = Range::exact;
+    let of = |quantity, until| client(&cluster, quantity, Millis(until), 60_000);
+    let times = of(Quantity::Ttft, NOW + 60_000).expect("clients measured it");
+    assert_eq!((times.samples, times.quantiles), (21, Some([at(111.0), at(120.0), at(400.0)])));
+    assert_eq!(of(Quantity::EndToEnd, NOW + 60_000).map(|of| of.samples), Some(22));
+    assert_eq!(of(Quantity::Tpot, NOW + 60_000), None, "no client measured it");
+    let later = of(Quantity::Ttft, NOW + 200_000).expect("it was measured once");
+    assert_eq!((later.samples, later.quantiles), (0, None));
+}
+
+#[test]
+fn the_difference_is_explained_as_far_as_both_sides_are_known() {
+    let mut cluster = cluster();
+    let text = |cluster: &Cluster, id: u64| {
+        ttft_difference(cluster.decisions().get(DecisionId(id)).expect("a decision"))
+    };
+    decided(&mut cluster, 1, NOW, 50, Outcome::Success);
+    assert_eq!(text(&cluster, 1), None);
+    measured(&mut cluster, Some(1), NOW + 3_000, Some(80));
+    let both = "80 ms at the client, 50 ms at the frontend: 30 ms are the network, the client and what waits before the frontend";
+    assert_eq!(text(&cluster, 1).as_deref(), Some(both));
+    // A frontend that counts tokens which its client does not see.
+    measured(&mut cluster, Some(1), NOW + 3_000, Some(40));
+    assert!(
+        text(&cluster, 1).is_some_and(|text| text.ends_with("the two do not measure the same first token"))
+    );
+    let new = Decision::new(DecisionId(2), WorkerIx(0), DecisionSource::Log);
+    fold(&mut cluster, NOW, Record::Decision(Box::new(new)));
+    measured(&mut cluster, Some(2), NOW + 3_000, Some(80));
+    assert!(text(&cluster, 2).is_some_and(|text| text.contains("so the difference is unknown")));
 }
