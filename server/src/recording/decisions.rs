@@ -32,21 +32,26 @@ impl FinishedDecisions {
         }
     }
 
-    /// Calls `each` for decisions that are complete.
+    /// Calls `each` for decisions that are complete. Gives how many were forgotten by the state before they were.
     pub(crate) fn drain_finished(
         &mut self,
         now: Millis,
         cluster: &Cluster,
         mut each: impl FnMut(&DecisionEntry),
-    ) {
+    ) -> u64 {
+        let mut forgotten = 0;
         self.0.retain(|&(id, at_ms)| {
-            let Some(entry) = cluster.decisions().get(id) else { return false };
+            let Some(entry) = cluster.decisions().get(id) else {
+                forgotten += 1;
+                return false;
+            };
             let is_over = entry.progress.ended_ms.is_some() || now.since(at_ms) > MAX_WAIT_MS;
             if is_over {
                 each(entry);
             }
             !is_over
         });
+        forgotten
     }
 
     /// Calls `each` for all remaining decisions.

@@ -28,7 +28,7 @@ use crate::recording::FinishedDecisions;
 use crate::shutdown::{Shutdown, over};
 use crate::source::SourceStatus;
 use crate::source::http_client::{Bounds, HttpClient};
-use crate::source::link::LastStatus;
+use crate::source::link::{LastStatus, doubled, with_jitter};
 use crate::time::now;
 
 /// What the records are named.
@@ -36,9 +36,10 @@ const EVENT: &str = "radixscope.decision";
 /// How often it is looked for requests that have ended.
 const EVERY: Duration = Duration::from_secs(1);
 /// Most records of a request, some hundred kilobytes.
-const MAX_BATCH: usize = 512;
-/// Most records that wait, some ten megabytes.
-const MAX_WAITING: usize = 16_384;
+const MAX_BATCH: u64 = 512;
+/// Most records that wait, and their bytes as they are sent; beyond either the oldest batches are dropped.
+const MAX_WAITING: u64 = 16_384;
+const MAX_WAITING_BYTES: usize = 32 << 20;
 /// How long a collector may take, and how large its response may be.
 const BOUNDS: Bounds = Bounds { within: Duration::from_secs(10), most_bytes: 64 << 10 };
 /// After a failure it is tried again so soon, then twice as late each time up to the longest.
@@ -65,18 +66,27 @@ struct Counts {
     dropped: u64,
 }
 
-/// The records that are not accepted yet.
+/// The records that are not accepted yet, as they are sent.
 #[derive(Default)]
 struct Waiting {
-    records: VecDeque<LogRecord>,
+    batches: VecDeque<Batch>,
+    records: u64,
+    bytes: usize,
     counts: Counts,
+}
+
+/// The body of a request.
+struct Batch {
+    body: Vec<u8>,
+    records: u64,
 }
 
 /// Decisions whose requests have not ended.
 struct Unfinished {
     decisions: FinishedDecisions,
-    last: Option<DecisionId>,
-    /// Earlier ones are of a recording that the process began with.
+    /// The last one that was seen, and how many the state had ever received then.
+    last: Option<(DecisionId, u64)>,
+    /// Before any was seen: earlier ones are of a recording that the process began with.
     since: Millis,
 }
 
@@ -90,7 +100,7 @@ struct Failing {
 
 impl Failing {
     fn after(times: u32, why: SourceStatus) -> Self {
-        let wait = RETRY_LONGEST.min(RETRY_FIRST * (1 << times.min(10)));
+        let wait = with_jitter(doubled(RETRY_FIRST, times, RETRY_LONGEST));
         Self { times: times + 1, again_at: Instant::now() + wait, why }
     }
 }
@@ -160,7 +170,7 @@ impl OtlpExport {
             let status = match &failing {
                 None => SourceStatus::new(LinkState::Live, counts.to_string()),
                 Some(Failing { why: SourceStatus { state, detail }, .. }) => {
-                    let waiting = plural(waiting.records.len() as u64, "decision waits", "decisions wait");
+                    let waiting = plural(waiting.records, "decision waits", "decisions wait");
                     SourceStatus::new(*state, format!("{detail}. {waiting} and will be sent again. {counts}"))
                 }
             };
@@ -173,26 +183,24 @@ impl OtlpExport {
 
     /// Sends what waits. `Some`: why it could not.
     async fn send_all(&self, waiting: &mut Waiting) -> Option<SourceStatus> {
-        while !waiting.records.is_empty() {
-            let batch = waiting.records.len().min(MAX_BATCH);
-            let records = waiting.records.range(..batch).cloned().collect();
-            let body = request(records).encode_to_vec();
-            match self.attempt(body.into()).await {
+        while let Some(Batch { body, records }) = waiting.batches.front() {
+            let records = *records;
+            match self.attempt(Bytes::copy_from_slice(body)).await {
                 Attempt::Taken { refused } => {
-                    let refused = refused.min(batch as u64);
-                    waiting.counts.sent += batch as u64 - refused;
+                    let refused = refused.min(records);
+                    waiting.counts.sent += records - refused;
                     waiting.counts.refused += refused;
                     if refused > 0 {
                         tracing::warn!(url = %self.url, refused, "the collector refused decisions");
                     }
                 }
                 Attempt::Refused(why) => {
-                    waiting.counts.refused += batch as u64;
-                    tracing::warn!(url = %self.url, decisions = batch, why, "the collector refused decisions");
+                    waiting.counts.refused += records;
+                    tracing::warn!(url = %self.url, decisions = records, why, "the collector refused decisions");
                 }
                 Attempt::Failed(status) => return Some(status),
             }
-            waiting.records.drain(..batch);
+            waiting.remove_oldest();
         }
         None
     }
@@ -234,11 +242,34 @@ impl OtlpExport {
 
 impl Waiting {
     /// Adds records. `missed`: decisions that were forgotten before they could be read.
-    fn add(&mut self, records: Vec<LogRecord>, missed: u64) {
-        self.records.extend(records);
-        let over = self.records.len().saturating_sub(MAX_WAITING);
-        self.records.drain(..over);
-        self.counts.dropped += over as u64 + missed;
+    fn add(&mut self, mut records: Vec<LogRecord>, missed: u64) {
+        self.counts.dropped += missed;
+        while !records.is_empty() {
+            let room = self.batches.back().map_or(0, |last| MAX_BATCH - last.records);
+            if room == 0 {
+                self.batches.push_back(Batch { body: Vec::new(), records: 0 });
+            }
+            let Some(last) = self.batches.back_mut() else { return };
+            let more: Vec<LogRecord> =
+                records.drain(..records.len().min((MAX_BATCH - last.records) as usize)).collect();
+            let (count, before) = (more.len() as u64, last.body.len());
+            // Two messages one after the other are one with the elements of both, as Protocol Buffers has it.
+            last.body.extend(request(more).encode_to_vec());
+            last.records += count;
+            self.records += count;
+            self.bytes += last.body.len() - before;
+        }
+        while self.records > MAX_WAITING || self.bytes > MAX_WAITING_BYTES {
+            self.counts.dropped += self.remove_oldest();
+        }
+    }
+
+    /// Gives how many records it had.
+    fn remove_oldest(&mut self) -> u64 {
+        let Some(Batch { body, records }) = self.batches.pop_front() else { return 0 };
+        self.records -= records;
+        self.bytes -= body.len();
+        records
     }
 }
 
@@ -257,25 +288,32 @@ impl std::fmt::Display for Counts {
 }
 
 impl Unfinished {
-    /// The decisions whose requests have ended since, and how many were forgotten before they were seen here.
+    /// The decisions whose requests have ended since, and how many were forgotten before they were seen here or had ended.
     fn ended(&mut self, now: Millis, cluster: &Cluster) -> (Vec<LogRecord>, u64) {
-        let is_new = |decided: &&DecisionEntry| self.last.is_none_or(|last| decided.decision.id > last);
-        let mut new: Vec<(DecisionId, Millis)> = cluster
+        let is_new = |decided: &&DecisionEntry| match self.last {
+            Some((last, _)) => decided.decision.id > last,
+            None => decided.at_ms >= self.since,
+        };
+        let new: Vec<(DecisionId, Millis)> = cluster
             .decisions()
             .newest_first()
             .take_while(is_new)
-            .filter(|decided| decided.at_ms >= self.since)
             .map(|decided| (decided.decision.id, decided.at_ms))
             .collect();
-        new.reverse();
-        // Ids have no gaps.
-        let missed = self.last.zip(new.first()).map_or(0, |(last, first)| first.0.0 - last.0 - 1);
-        self.last = new.last().map(|&(id, _)| id).or(self.last);
-        for (id, at_ms) in new {
+        let received = cluster.decisions().totals().count;
+        let mut missed = match self.last {
+            Some((_, before)) => received.saturating_sub(before).saturating_sub(new.len() as u64),
+            None => 0,
+        };
+        if let Some(&(newest, _)) = new.first() {
+            self.last = Some((newest, received));
+        }
+        for (id, at_ms) in new.into_iter().rev() {
             self.decisions.push(id, at_ms);
         }
         let mut records = Vec::new();
-        self.decisions.drain_finished(now, cluster, |decided| records.extend(record(cluster, decided)));
+        missed +=
+            self.decisions.drain_finished(now, cluster, |decided| records.extend(record(cluster, decided)));
         (records, missed)
     }
 }
@@ -339,4 +377,35 @@ fn text(name: &str, value: &str) -> KeyValue {
 
 fn attribute(key: String, value: Value) -> KeyValue {
     KeyValue { key, value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records(count: usize) -> Vec<LogRecord> {
+        (0..count).map(|at| LogRecord { time_unix_nano: at as u64, ..LogRecord::default() }).collect()
+    }
+
+    #[test]
+    fn what_waits_is_in_few_batches_and_bounded_and_what_is_dropped_is_counted() {
+        let mut waiting = Waiting::default();
+        // Second by second, as they end.
+        for _ in 0..400 {
+            waiting.add(records(3), 0);
+        }
+        let sizes: Vec<u64> = waiting.batches.iter().map(|batch| batch.records).collect();
+        assert_eq!((sizes, waiting.records), (vec![512, 512, 176], 1_200));
+        let first = ExportLogsServiceRequest::decode(&*waiting.batches[0].body).unwrap();
+        let of_resource =
+            |of: &ResourceLogs| of.scope_logs.iter().map(|of| of.log_records.len()).sum::<usize>();
+        assert_eq!(first.resource_logs.iter().map(of_resource).sum::<usize>(), 512);
+        waiting.add(records(16_384), 7);
+        // The two full batches and the third, which was filled up, had to go.
+        assert_eq!((waiting.records, waiting.counts.dropped), (16_384 + 1_200 - 3 * 512, 3 * 512 + 7));
+        let long = LogRecord { event_name: "x".repeat(4 << 20), ..LogRecord::default() };
+        waiting.add(vec![long; 6], 0);
+        assert!(waiting.bytes <= MAX_WAITING_BYTES, "{}", waiting.bytes);
+        assert_eq!(waiting.bytes, waiting.batches.iter().map(|batch| batch.body.len()).sum::<usize>());
+    }
 }
