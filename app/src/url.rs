@@ -5,7 +5,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use radixscope_model::id::{DecisionId, Millis, Worker};
 use radixscope_model::record::PanelRef;
-use radixscope_state::cluster::{ByFilter, DecisionKind, Sort};
+use radixscope_state::cluster::{ByFilter, ClientFilter, DecisionKind, Sort};
 use radixscope_state::tree::forest::Order;
 
 use crate::time_range::{TimePoint, TimeRange};
@@ -150,6 +150,8 @@ pub struct Address {
     pub outcome: Option<DecisionKind>,
     /// Only decisions are listed that this decided.
     pub by: Option<ByFilter>,
+    /// Only decisions are listed of which the client measured this.
+    pub client: Option<ClientFilter>,
     /// Only decisions of this session are listed; empty: all.
     pub session: String,
     /// Only decisions are listed that contain this in their texts; empty: all.
@@ -198,6 +200,7 @@ impl Address {
                 "decision" => value.parse().ok().map(|id| address.decision = Some(DecisionId(id))),
                 "outcome" => DecisionKind::named(&value).map(|kind| address.outcome = Some(kind)),
                 "by" => ByFilter::named(&value).map(|by| address.by = Some(by)),
+                "client" => ClientFilter::named(&value).map(|client| address.client = Some(client)),
                 "session" => {
                     address.session = value.clone();
                     Some(())
@@ -312,6 +315,9 @@ impl Address {
         if let Some(by) = self.by {
             parts.push(format!("by={}", by.as_str()));
         }
+        if let Some(client) = self.client {
+            parts.push(format!("client={}", client.as_str()));
+        }
         if !self.session.is_empty() {
             parts.push(format!("session={}", encode(&self.session)));
         }
@@ -355,6 +361,7 @@ fn expected(key: &str) -> &'static str {
         "sort" => "a column, with - for the most first: -ttft, hit-rate, -cost-gap; newest first is used",
         "from" | "to" => "now, now-15m or Unix milliseconds; the last 5 minutes are shown",
         "a" | "b" => "a moment is Unix milliseconds; it is not marked",
+        "client" => "above_target, within_target, failed or unknown; all are shown",
         "by" => "cost, session_affinity, pinned, policy, mode or unknown; all are shown",
         "outcome" => "hit, partial, miss, tie, lost-affinity or unknown; all are shown",
         _ => "size or stable; size is used",
@@ -569,6 +576,11 @@ mod tests {
         assert_eq!(address.query(), query);
         for by in ByFilter::ALL {
             assert_eq!(Address::parse(&format!("by={}", by.as_str())).0.by, Some(by));
+        }
+        for client in ClientFilter::ALL {
+            let query = format!("?client={}", client.as_str());
+            let address = Address::parse(&query).0;
+            assert_eq!((address.client, address.query()), (Some(client), query));
         }
         let (address, notices) = Address::parse("by=luck");
         assert_eq!((address, notices.len()), (Address::default(), 1));

@@ -1,5 +1,5 @@
-//! Baselines that the command line names: read once for the checks, and again for readers of the page, since a folder of results
-//! grows while an experiment runs. Knows files, not what is in them.
+//! Baselines that the command line names: read at the start, and again for the checks and for readers of the page, since a folder
+//! of results grows while an experiment runs. Knows files, not what is in them.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -61,6 +61,11 @@ impl BaselineFiles {
             baselines.extend(read);
         }
         Ok(baselines)
+    }
+
+    /// Reads each again; `None` for one that cannot be read now. Blocks.
+    pub(crate) fn read_each(&self) -> Vec<Option<Vec<Baseline>>> {
+        self.all.iter().map(|at| read(at).ok().map(|import| import.baselines)).collect()
     }
 
     /// As the CSV that the page exports, at most two seconds old; what cannot be read now stands in comments. Blocks.

@@ -6,7 +6,7 @@ use radixscope_export::finding_ticket::{setting_line, severity_word, summary};
 use radixscope_export::panel::latency::NO_SAMPLE;
 use radixscope_export::{FindingFilter, Summary, pending_text};
 use radixscope_icicle::palette::label;
-use radixscope_insight::latency::{self, ENABLE_FRONTEND, MIN_SAMPLES, Quantity, WINDOW_MS};
+use radixscope_insight::latency::{self, ENABLE_FRONTEND, MIN_SAMPLES, Quantity, Side, WINDOW_MS};
 use radixscope_insight::queues::Queues;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format;
@@ -157,19 +157,19 @@ fn latency_tile(
         TargetComparison::Within | TargetComparison::Unknown => None,
     };
     let title = format!(
-        "95th percentile over the last 60 s, all pools: {} of {} samples, {}{why}",
-        format::count(times.samples),
-        format::count(times.of),
-        times.source.to_text(),
+        "95th percentile over the last 60 s, all pools: {}{}",
+        latency::source_text(&all, quantity).trim_end_matches('.'),
+        why
     );
-    let (value, state) = (quantity.range_text(&p95), comparison.as_str());
-    Tile { value, state, status_text, above_ms, title, ..Tile::default() }
+    let (value, state, more) = (quantity.range_text(&p95), comparison.as_str(), times.share_text());
+    Tile { value, state, status_text, more, above_ms, title, ..Tile::default() }
 }
 
 /// Since when the 95th percentile has been above its target without a break, as far as [`ABOVE_MS`] reach.
 fn above_since(shown: &ViewContext<'_>, quantity: Quantity, target: f64, now: Millis) -> Option<Millis> {
     let from = Millis(now.0.saturating_sub(ABOVE_MS));
-    let points: Vec<_> = latency::trend(shown, quantity, (from, now), now)?.points().collect();
+    let points: Vec<_> =
+        latency::trend(shown, quantity, Side::Frontend, (from, now), now)?.points().collect();
     let is_above = |p95: Option<Range>| p95.is_some_and(|p95| p95.against(target) == TargetComparison::Above);
     points.into_iter().rev().take_while(|(_, p95)| is_above(*p95)).last().map(|(at, _)| at)
 }

@@ -42,6 +42,7 @@ mod reuse;
 mod scored;
 mod scrape;
 mod settings;
+mod targets;
 mod workers;
 
 use std::borrow::Cow;
@@ -64,6 +65,7 @@ pub use scrape::{
     PolicyClasses, ProcessRole, QueueFigures, RankFigures, RoutingState, Scrape, WorkerFigures,
 };
 pub use settings::{ReportedSettings, RouterNumbers, RouterRef, SettingsSource};
+pub use targets::LatencyTargets;
 
 /// Version of the binary form of everything in this file.
 pub const RECORD_VERSION: u8 = 14;
@@ -464,6 +466,8 @@ pub enum Record<'a> {
     Indexer(Box<IndexerReport>),
     /// What a client measured of a request.
     ClientResult(Box<ClientResult>),
+    /// What latency is judged by from here on; before the first, the default.
+    Targets(LatencyTargets),
 }
 
 // Most records are KV events, and each is built, encoded and folded by value or reference: a record fits into a line of the cache,

@@ -1,14 +1,62 @@
 //! Builds the checks from the options: SLO targets, and baselines read from files.
 
-use radixscope_insight::check::{Checks, Targets};
+use std::sync::Arc;
+use std::time::Duration;
+
+use radixscope_insight::baseline::Baseline;
+use radixscope_insight::check::Checks;
+use radixscope_model::record::LatencyTargets;
+
+use tokio::time::MissedTickBehavior;
 
 use super::Failure;
 use crate::baselines::BaselineFiles;
 use crate::config::SloTargets;
+use crate::hub::Hub;
+use crate::shutdown::{Shutdown, over};
+
+/// Growing results are read again this often.
+const READ_EVERY: Duration = Duration::from_secs(10);
+
+/// Reads the baselines again and again and gives them to the checks whenever they changed. One that cannot be read, as a file that
+/// is being written, stays as it was.
+pub(super) async fn follow_baselines(files: Arc<BaselineFiles>, hub: Hub, mut stopped: Shutdown) {
+    let mut known: Vec<Vec<Baseline>> = Vec::new();
+    let mut every = tokio::time::interval(READ_EVERY);
+    every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = over(&mut stopped) => return,
+            _ = every.tick() => {}
+        }
+        let files = files.clone();
+        let Ok(read) = tokio::task::spawn_blocking(move || files.read_each()).await else { return };
+        if !update(&mut known, read) {
+            continue;
+        }
+        if let Err(error) = hub.set_baselines(known.concat()).await {
+            tracing::warn!(%error, "the checks did not get new baselines");
+            // They get them with the next reading.
+            known.clear();
+        }
+    }
+}
+
+/// Puts what was read into what is known; whether that changed.
+fn update(known: &mut Vec<Vec<Baseline>>, read: Vec<Option<Vec<Baseline>>>) -> bool {
+    let before = known.clone();
+    known.resize(read.len(), Vec::new());
+    for (known, read) in known.iter_mut().zip(read) {
+        if let Some(read) = read {
+            *known = read;
+        }
+    }
+    *known != before
+}
 
 /// Checks with these targets and baselines.
 pub(super) fn checks(slo: &SloTargets) -> Result<Checks, Failure> {
-    let targets = Targets { ttft_ms: slo.slo_ttft_ms, tpot_ms: slo.slo_itl_ms };
+    let targets = LatencyTargets { ttft_ms: slo.slo_ttft_ms, itl_ms: slo.slo_itl_ms };
     let baselines = BaselineFiles::new(slo.baseline.clone()).open().map_err(Failure::Usage)?;
     Ok(Checks::new(targets).with_baselines(baselines).with_engine(slo.engine))
 }
@@ -23,6 +71,22 @@ mod tests {
     fn slo(file: &Path) -> SloTargets {
         let baseline = vec![BaselineAt { router: None, path: file.to_owned() }];
         SloTargets { slo_ttft_ms: 500.0, slo_itl_ms: 50.0, baseline, engine: None }
+    }
+
+    #[test]
+    fn baselines_that_cannot_be_read_now_stay_as_they_were() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("sweep.csv");
+        std::fs::write(&file, "concurrency,ttft_p95_ms\n60,400\n").unwrap();
+        let files = BaselineFiles::new(slo(&file).baseline);
+        let mut known = Vec::new();
+        assert!(update(&mut known, files.read_each()));
+        assert!(!update(&mut known, files.read_each()), "nothing changed");
+        std::fs::write(&file, "concurrency,ttft_p95_ms\n60,4").unwrap();
+        assert!(update(&mut known, files.read_each()));
+        std::fs::remove_file(&file).unwrap();
+        assert!(!update(&mut known, files.read_each()));
+        assert_eq!(known.concat()[0].rows().len(), 1);
     }
 
     #[test]

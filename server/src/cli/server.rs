@@ -15,7 +15,7 @@ use radixscope_model::record::{ReportedSettings, SourceKind};
 use radixscope_recording::Meta;
 
 use super::Failure;
-use super::checks::checks;
+use super::checks::{checks, follow_baselines};
 use crate::baselines::BaselineFiles;
 use crate::config::{Access, Http, InvalidOption, Limits, SloTargets};
 use crate::http::{self, AccessRules, ServeOptions, Tls, TlsFiles};
@@ -225,14 +225,17 @@ pub(super) async fn run(
     let door = Door::open(&http).await?;
     let listening = listen(limits, checks, feeds, record, &stopped)?;
     let hub = listening.hub.clone();
-    let baselines = BaselineFiles::new(slo.baseline.clone());
+    let baselines = Arc::new(BaselineFiles::new(slo.baseline.clone()));
+    if !slo.baseline.is_empty() {
+        tokio::spawn(follow_baselines(baselines.clone(), hub.clone(), stopped.clone()));
+    }
     door.serve(http, hub, baselines, listening.end(), stopped).await
 }
 
 /// Serves a hub without sources until stopped.
 pub(super) async fn show(http: Http, hub: Hub, stopped: Shutdown) -> Result<(), Failure> {
     let door = Door::open(&http).await?;
-    door.serve(http, hub, BaselineFiles::default(), std::future::ready(()), stopped).await
+    door.serve(http, hub, Arc::default(), std::future::ready(()), stopped).await
 }
 
 /// A bound listener with its access rules.
@@ -254,7 +257,7 @@ impl Door {
         self,
         http: Http,
         hub: Hub,
-        baselines: BaselineFiles,
+        baselines: Arc<BaselineFiles>,
         end: impl Future<Output = ()>,
         mut stopped: Shutdown,
     ) -> Result<(), Failure> {
@@ -275,7 +278,7 @@ impl Door {
             notice,
             trace_url: http.trace_url,
             max_viewers: http.max_viewers,
-            baselines: Arc::new(baselines),
+            baselines,
         };
         let serving = tokio::spawn(http::serve(listener, tls, hub, options, stopped.clone()));
         over(&mut stopped).await;

@@ -33,8 +33,6 @@ const KNOWN: [&str; 11] =
 const THEMES: [(&str, bool); 2] = [("light", false), ("dark", true)];
 /// Default width and height.
 const SIZE: (u32, u32) = (800, 400);
-/// Default targets of TTFT and ITL, as on the page.
-const TARGETS_MS: [f64; 2] = [600.0, 60.0];
 /// Maximum target, as on the page: ten minutes.
 const MAX_TARGET_MS: u64 = 600_000;
 /// Maximum refresh interval: a day.
@@ -91,7 +89,7 @@ struct PanelRequest {
     pools: PoolFilter,
     worker: Option<WorkerFilter>,
     range: TimeRange,
-    targets_ms: [f64; 2],
+    targets_ms: [Option<f64>; 2],
     refresh_s: Option<u64>,
 }
 
@@ -174,9 +172,7 @@ impl PanelRequest {
                 format!("panel {name:?} does not exist; there are {}", known.join(", ")),
             )
         })?;
-        let target = |name, standard: f64| {
-            Ok::<_, ApiError>(params.within(name, 1, MAX_TARGET_MS)?.map_or(standard, |ms| ms as f64))
-        };
+        let target = |name| Ok::<_, ApiError>(params.within(name, 1, MAX_TARGET_MS)?.map(|ms| ms as f64));
         Ok(Self {
             kind,
             is_dark: params.one_of("theme", &THEMES)?.unwrap_or(false),
@@ -184,7 +180,7 @@ impl PanelRequest {
             pools: params.pools(),
             worker: params.worker()?,
             range: range(params)?,
-            targets_ms: [target("ttft_slo", TARGETS_MS[0])?, target("tpot_slo", TARGETS_MS[1])?],
+            targets_ms: [target("ttft_slo")?, target("tpot_slo")?],
             refresh_s: refresh(params)?,
         })
     }
@@ -198,6 +194,8 @@ impl PanelRequest {
         let only = self.pools.is_named().then_some(pool);
         let picture = self.kind.needs_tree().then(|| view.picture(pool));
         let shown = ViewContext::new(cluster, ShownPools { pool, only, tier: None });
+        let [ttft, itl] = self.targets_ms;
+        let targets = cluster.targets();
         let asked = Drawing {
             kind: self.kind,
             is_dark: self.is_dark,
@@ -205,7 +203,7 @@ impl PanelRequest {
             height_px: self.size.1,
             worker,
             span: self.range.span(view.at_ms),
-            targets_ms: self.targets_ms,
+            targets_ms: [ttft.unwrap_or(targets.ttft_ms), itl.unwrap_or(targets.itl_ms)],
         };
         Ok(Panel::of(&shown, picture, asked, view.at_ms))
     }

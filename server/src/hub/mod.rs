@@ -28,6 +28,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
+use radixscope_insight::baseline::Baseline;
 use radixscope_insight::check::Checks;
 use radixscope_intake::{Break, Intake, TreeDumps};
 use radixscope_model::id::Worker;
@@ -108,6 +109,7 @@ enum HubQuery {
     Read(ReadQuery),
     Join(Option<Resume>, oneshot::Sender<Result<Joined, EncodeError>>),
     RequestDump(Vec<Worker>, oneshot::Sender<Vec<bool>>),
+    SetBaselines(Vec<Baseline>, oneshot::Sender<()>),
 }
 
 /// Why a query failed.
@@ -253,6 +255,15 @@ impl Hub {
     pub async fn request_dumps(&self, workers: Vec<Worker>) -> Result<Vec<bool>, QueryError> {
         let (response, answered) = oneshot::channel();
         self.query(HubQuery::RequestDump(workers, response), answered).await
+    }
+
+    /// Gives the checks other baselines.
+    ///
+    /// # Errors
+    /// The hub has ended or is too busy.
+    pub(crate) async fn set_baselines(&self, baselines: Vec<Baseline>) -> Result<(), QueryError> {
+        let (response, answered) = oneshot::channel();
+        self.query(HubQuery::SetBaselines(baselines, response), answered).await
     }
 
     /// Requests that sources refused to send.
@@ -407,6 +418,10 @@ impl HubTask {
                 let requested = workers.into_iter().map(|worker| self.intake.request_dump(worker)).collect();
                 self.hand_over();
                 let _ = response.send(requested);
+            }
+            HubQuery::SetBaselines(baselines, response) => {
+                self.checks.set_baselines(baselines);
+                let _ = response.send(());
             }
             HubQuery::Read(read) => {
                 self.stats.queued_messages = self.inbox.len();

@@ -47,20 +47,58 @@ pub(super) fn Numbers(store: Store, second: Memo<Millis>) -> impl IntoView {
     });
     let events = Memo::new(move |_| counts.with(|counts| counts.events.clone()));
     let row = |row: LoadRow| {
-        let value = match row.value {
-            Some(value) => view! { <b>{value}</b> },
-            None => view! { <span class="absent">"absent"</span> },
+        view! { <tr data-testid=format!("count-{}", row.id)><th scope="row">{row.what}</th><td class="n"><b>{row.value}</b></td><td class="quiet source">{row.source}</td></tr> }
+    };
+    let known = move || rows.get().into_iter().filter(|row| row.value.is_some()).map(row).collect_view();
+    // Made anew only when it changes: else it would close by itself.
+    let missing = Memo::new(move |_| {
+        let mut all = absent(&rows.get());
+        if events.with(Vec::is_empty) {
+            let of_events = || "KV events in the router".to_owned();
+            let setting = format!("only from Dynamo 1.0; {ENABLE_FRONTEND}");
+            match all.iter_mut().find(|(known, _)| *known == setting) {
+                Some((_, what)) => what.push(of_events()),
+                None => all.push((setting, vec![of_events()])),
+            }
+        }
+        all
+    });
+    let missing = move || {
+        let all = missing.get();
+        let item = |(setting, what): (String, Vec<String>)| {
+            view! { <div><dt>{what.join(" · ")}</dt><dd>{setting}</dd></div> }
         };
-        view! { <tr data-testid=format!("count-{}", row.id)><th scope="row">{row.what}</th><td class="n">{value}</td><td class="quiet source">{row.source}</td></tr> }
+        (!all.is_empty()).then(|| {
+            let what = all.iter().map(|(_, what)| what.len() as u64).sum::<u64>();
+            view! {
+                <details class="absent-figures" data-testid="counts-absent">
+                    <summary>{format::plural(what, "figure", "figures")}" not reported"</summary>
+                    <dl>{all.into_iter().map(item).collect_view()}</dl>
+                </details>
+            }
+        })
     };
     view! {
         <section class="numbers" aria-labelledby="numbers-title">
-            <h3 id="numbers-title">"Load" <span class="quiet">" rates and shares over the last 60 s"</span></h3>
-            <table data-testid="counts"><tbody>{move || rows.get().into_iter().map(row).collect_view()}</tbody></table>
-            <h3>"KV events in the router" <span class="quiet">" by what became of them, events"</span></h3>
+            <h3 id="numbers-title">"Load" <span class="quiet">" last 60 s"</span></h3>
+            <table data-testid="counts"><tbody>{known}</tbody></table>
             {move || events_table(events.get())}
+            {missing}
         </section>
     }
+}
+
+/// What no source reports, by the setting that would bring it.
+fn absent(rows: &[LoadRow]) -> Vec<(String, Vec<String>)> {
+    let mut all: Vec<(String, Vec<String>)> = Vec::new();
+    for row in rows.iter().filter(|row| row.value.is_none()) {
+        let what = row.what.to_string();
+        match all.iter_mut().find(|(setting, _)| *setting == row.source) {
+            Some((_, same)) => same.push(what),
+            None => all.push((row.source.clone(), vec![what])),
+        }
+    }
+    all
 }
 
 fn of_counts(counts: &Counts) -> Vec<LoadRow> {
@@ -123,20 +161,15 @@ fn of_quantity(
     });
     let source = first.map_or_else(
         || format!("{since}{ENABLE_FRONTEND}"),
-        |times| {
-            format!("{} from {}", format::plural(times.samples, "sample", "samples"), times.source.to_text())
-        },
+        |times| format!("{}, {}", times.share_text(), times.source.to_text()),
     );
     LoadRow { id: id.into(), what: what.into(), value, source }
 }
 
+/// What became of KV events; nothing where no frontend counts them.
 fn events_table(events: Vec<EventCount>) -> AnyView {
     if events.is_empty() {
-        return view! {
-            <p class="caption" data-testid="events-absent">
-                <span class="absent">"absent"</span> " only frontends from Dynamo 1.0 on count them: " <code>{ENABLE_FRONTEND}</code>
-            </p>
-        };
+        return ().into_any();
     }
     let row = |event: EventCount| {
         let bad = !event.is_good && event.latest > 0.0;
@@ -148,6 +181,7 @@ fn events_table(events: Vec<EventCount>) -> AnyView {
         }
     };
     view! {
+        <h3>"KV events in the router" <span class="quiet">" by what became of them"</span></h3>
         <table data-testid="events">
             <thead><tr><th scope="col">"Event"</th><th scope="col" class="n">"60 s"</th><th scope="col" class="n">"session"</th></tr></thead>
             <tbody>{events.into_iter().map(row).collect_view()}</tbody>

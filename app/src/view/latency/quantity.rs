@@ -1,16 +1,17 @@
 //! One quantity: its percentiles against the target, how much of the session was above it, and its way over time.
 
+use charming::element::LineStyleType;
 use leptos::prelude::*;
 use radixscope_export::panel::latency::{
-    self as latency_panel, NO_SAMPLE, QuantityLabels, TREND_NOTE, TrendSeries,
+    self as latency_panel, NO_SAMPLE, QuantityLabels, SideRow, TREND_NOTE, TrendSeries,
 };
 use radixscope_icicle::palette::Palette;
-use radixscope_insight::latency::{self, Burn, Quantity, TREND_STEP_MS, Times};
+use radixscope_insight::latency::{self, Burn, Quantity, Side, TREND_STEP_MS, Times};
 use radixscope_model::id::Millis;
 use radixscope_model::range::{Range, TargetComparison};
 
 use super::goals::{LatencyTarget, TargetField};
-use crate::draw::trend::{self, Trend};
+use crate::draw::trend::{self, Trend, TrendLine};
 use crate::format;
 use crate::store::{Feed, Store};
 use crate::time_range::TimeSpan;
@@ -40,12 +41,15 @@ pub(super) fn QuantityCard(
     });
     // The figure that rules judge: one function for all.
     let figure = Memo::new(move |_| times.with(|all| all.iter().find(|times| times.samples > 0).cloned()));
-    let client = Memo::new(move |_| {
+    let sides = Memo::new(move |_| {
         let now = second.get();
-        store.peek(|cluster| latency_panel::client_line(cluster, quantity, now))
+        store.peek(|cluster| latency_panel::sides(cluster, quantity, now))
     });
     let is_current = move || store.as_of(Feed::Metrics).is_none();
-    let known = Memo::new(move |_| times.with(|all| !all.is_empty()));
+    let is_known = Memo::new(move |_| times.with(|all| !all.is_empty()));
+    let has_sides = Memo::new(move |_| sides.with(|all| !all.is_empty()));
+    let source = move || times.with(|all| latency::source_text(all, quantity));
+    let share = move || figure.with(|times| times.as_ref().map_or(String::new(), Times::share_text));
     let reading = move |at: usize, name: &'static str, of: &'static str| {
         let shown = move || match figure.get().and_then(|times| Some((times.quantiles?[at], times))) {
             Some((range, times)) => {
@@ -63,14 +67,42 @@ pub(super) fn QuantityCard(
                 <span class="spacer"></span>
                 <TargetField goal id/>
             </header>
-            <Show when=move || known.get() fallback=move || view! { <EmptyPanel text=latency_panel::empty(&labels)/> }>
+            <Show when=move || is_known.get() fallback=move || view! { <EmptyPanel text=latency_panel::empty(&labels)/> }>
                 <dl class="quantiles">{reading(1, "p95", "main")} {reading(0, "p50", "")} {reading(2, "p99", "")}</dl>
-                <p class="caption" data-testid=format!("{id}-source")>{move || times.with(|all| latency::source_text(all, quantity))}</p>
-                <p class="caption" data-testid=format!("{id}-burn")>{move || burn.with(|burn| burn_text(burn.as_ref(), quantity, goal.ms.get(), store))}</p>
-                <TrendChart store dark goal labels span/>
+                <p class="caption figures" data-testid=format!("{id}-burn")>
+                    <span data-testid=format!("{id}-source") title=source>{share}</span>
+                    {move || burn.with(|burn| burn.as_ref().map(|burn| {
+                        let (line, hint) = burn_text(burn, quantity, goal.ms.get(), store);
+                        view! { <span title=hint>{line}</span> }
+                    }))}
+                </p>
             </Show>
-            {move || client.get().map(|line| view! { <p class="caption" data-testid=format!("{id}-client")>{line}</p> })}
+            <Show when=move || has_sides.get()><Sides id quantity sides/></Show>
+            <Show when=move || is_known.get() || has_sides.get()><TrendChart store dark goal labels span/></Show>
         </section>
+    }
+}
+
+/// The same figures wherever else they are measured.
+#[component]
+fn Sides(id: &'static str, quantity: Quantity, sides: Memo<Vec<SideRow>>) -> impl IntoView {
+    let row = move |side: SideRow| {
+        let cells = [1, 0, 2].map(|at| view! { <td class="n">{side.text(at, quantity)}</td> });
+        view! {
+            <tr data-testid=format!("{id}-{}", side.id) title=side.source>
+                <th scope="row">{side.name}</th>{cells}<td class="n quiet">{side.share}</td>
+            </tr>
+        }
+    };
+    view! {
+        <table class="sides" data-testid=format!("{id}-sides")>
+            <thead><tr>
+                <th scope="col">"Measured"</th>
+                {["p95", "p50", "p99"].map(|name| view! { <th scope="col" class="n">{name}</th> })}
+                <th scope="col" class="n">"of"</th>
+            </tr></thead>
+            <tbody>{move || sides.get().into_iter().map(row).collect_view()}</tbody>
+        </table>
     }
 }
 
@@ -87,8 +119,8 @@ fn Value(range: Range, quantity: Quantity, target: f64, standing: Option<Times>)
     }
 }
 
-fn burn_text(burn: Option<&Burn>, quantity: Quantity, target: f64, store: Store) -> String {
-    let Some(burn) = burn else { return String::new() };
+/// How much of the session was above the target, and in words what that is of.
+fn burn_text(burn: &Burn, quantity: Quantity, target: f64, store: Store) -> (String, String) {
     let (least, most) = burn.over;
     let share =
         |over: u64| format::percent(if burn.samples > 0 { over as f64 / burn.samples as f64 } else { 0.0 });
@@ -100,13 +132,10 @@ fn burn_text(burn: Option<&Burn>, quantity: Quantity, target: f64, store: Store)
             format!("{} to {}", share(least), share(most)),
         ),
     };
-    format!(
-        "Session: {over} of {} samples above {} ({shares}), since {}, {}.",
-        format::count(burn.samples),
-        quantity.to_text(target),
-        format::ago(store.now_ms().since(burn.since_ms)),
-        burn.source.to_text()
-    )
+    let ago = format::ago(store.now_ms().since(burn.since_ms));
+    let line = format!("{shares} above {} since {ago}", quantity.to_text(target));
+    let samples = format::count(burn.samples);
+    (line, format!("Session: {over} of {samples} samples, {}", burn.source.to_text()))
 }
 
 #[component]
@@ -123,10 +152,18 @@ fn TrendChart(
         let at = |at: Millis| Millis(at.0 / TREND_STEP_MS * TREND_STEP_MS);
         span.with(|span| TimeSpan { from: at(span.from), until: at(span.until) })
     });
-    let line = Memo::new(move |_| {
+    let lines = Memo::new(move |_| {
         let (span, now) = (step.get(), store.received_ms());
-        store.peek(|shown| TrendSeries::of(shown, quantity, span, now))
+        // The frontend's above the others.
+        store.peek(|shown| {
+            let known = [Side::Frontend, Side::Client, Side::Engine].into_iter();
+            let known =
+                known.filter_map(|side| Some((side, TrendSeries::of(shown, quantity, side, span, now)?)));
+            known.collect::<Vec<_>>()
+        })
     });
+    let shown_sides =
+        Memo::new(move |_| lines.with(|lines| lines.iter().map(|(side, _)| *side).collect::<Vec<_>>()));
     let hidden = Hidden::of(store, if quantity == Quantity::Ttft { "ttft.hide" } else { "itl.hide" });
     let legend = Memo::new(move |_| {
         let of = |id: &str, name: &str, colour: &str| LegendEntry {
@@ -135,35 +172,62 @@ fn TrendChart(
             swatch: "",
             colour: colour.to_owned(),
         };
-        vec![of("p95", "p95", "--focus"), of("target", "target", "--warn")]
+        let sides = shown_sides.get();
+        let alone = sides.len() == 1;
+        let mut all: Vec<_> = sides
+            .iter()
+            .map(|&side| match side {
+                Side::Frontend if alone => of(hide_key(side), "p95", "--focus"),
+                Side::Frontend => of(hide_key(side), "p95 at the frontend", "--focus"),
+                Side::Client => of(hide_key(side), "at the client", "--text"),
+                Side::Engine => of(hide_key(side), "in the engines", "--text-quiet"),
+            })
+            .collect();
+        all.push(of("target", "target", "--warn"));
+        all
     });
     let option = move |palette: &Palette| {
         let target = Some(goal.ms.get()).filter(|_| !hidden.has("target"));
-        let is_shown = !hidden.has("p95");
-        line.with(|line| {
-            let trend = Trend {
-                name: &format!("{title} p95, ms"),
-                colour: palette.focus,
-                series: line.as_ref()?,
-                is_shown,
-                target,
-                target_colour: palette.warn,
-            };
-            Some(trend::option(&trend, step.get()))
+        lines.with(|lines| {
+            let is_shown = |(side, _): &&(Side, TrendSeries)| !hidden.has(hide_key(*side));
+            let names: Vec<_> =
+                lines.iter().map(|(side, _)| format!("{title} p95, {}, ms", side.as_str())).collect();
+            let drawn = lines.iter().zip(&names).filter(|(line, _)| is_shown(line));
+            let drawn = drawn.map(|((side, series), name)| {
+                let (colour, style) = match side {
+                    Side::Frontend => (palette.focus, LineStyleType::Solid),
+                    Side::Client => (palette.text, LineStyleType::Dotted),
+                    Side::Engine => (palette.quiet, LineStyleType::Solid),
+                };
+                TrendLine { name, colour, style, series }
+            });
+            let trend = Trend { lines: drawn.collect(), target, target_colour: palette.warn };
+            (!lines.is_empty()).then(|| trend::option(&trend, step.get()))
         })
     };
     let description = move || {
-        let last = line.with(|line| line.as_ref().and_then(|line| line.last));
-        let last = last.map_or("no sample".to_owned(), |p95| quantity.range_text(&p95));
+        let last = |(side, series): &(Side, TrendSeries)| {
+            let last = series.last.map_or("no sample".to_owned(), |p95| quantity.range_text(&p95));
+            format!("{} {last}", side.as_str())
+        };
+        let last: Vec<_> = lines.with(|lines| lines.iter().map(last).collect());
         format!(
-            "95th percentile of {title} over the 60 s before each point; at the end {last}, target {}",
+            "95th percentile of {title} over the 60 s before each point; at the end {}, target {}",
+            last.join(", "),
             quantity.to_text(goal.ms.get())
         )
     };
     view! {
-        <Legend hidden all=legend/>
+        <div title=TREND_NOTE><Legend hidden all=legend/></div>
         <TimeChart store dark id=format!("{id}-trend") class="chart-box trend" description=Memo::new(move |_| description())
             insets=trend::INSETS span=step option/>
-        <p class="caption">{TREND_NOTE}</p>
+    }
+}
+
+/// Name of a line in the address.
+const fn hide_key(side: Side) -> &'static str {
+    match side {
+        Side::Frontend => "p95",
+        Side::Client | Side::Engine => side.as_str(),
     }
 }

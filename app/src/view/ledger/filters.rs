@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use radixscope_icicle::palette::label;
 use radixscope_model::id::{Worker, WorkerIx};
-use radixscope_state::cluster::{ByFilter, DecisionKind, HIT_SHARE};
+use radixscope_state::cluster::{ByFilter, ClientFilter, DecisionKind, HIT_SHARE};
 
 use super::outcome_name;
 use super::save;
@@ -45,6 +45,7 @@ pub(super) fn Filters(ledger: Ledger) -> impl IntoView {
                 </select>
             </label>
             <ByChoice ledger/>
+            <ClientChoice ledger/>
             <SessionFilter ledger/>
             <label class="find">
                 <span>"Find"</span>
@@ -99,6 +100,41 @@ fn ByChoice(ledger: Ledger) -> impl IntoView {
                 {move || options()}
             </select>
         </label>
+    }
+}
+
+/// What clients measured, to choose from, each with its count. Not there where no client's results are read.
+#[component]
+fn ClientChoice(ledger: Ledger) -> impl IntoView {
+    let store = ledger.store;
+    let only = Memo::new(move |_| store.address.with(|address| address.client));
+    let counts = Memo::new(move |_| ledger.view.with(|view| view.picked.of_client));
+    let is_shown = Memo::new(move |_| {
+        let measured = |kind: &ClientFilter| *kind != ClientFilter::Unknown;
+        only.get().is_some()
+            || ClientFilter::ALL.iter().zip(counts.get()).any(|(kind, count)| measured(kind) && count > 0)
+    });
+    let option = move |(kind, count): (ClientFilter, u32)| {
+        let is_chosen = move || only.get() == Some(kind);
+        let text = format!("{} {}", kind.to_text(), format::count(count.into()));
+        view! { <option value=kind.as_str() selected=is_chosen>{text}</option> }
+    };
+    let options = move || ClientFilter::ALL.into_iter().zip(counts.get()).map(option).collect_view();
+    let choose = move |event| {
+        let client = ClientFilter::named(&event_target_value(&event));
+        store.address.update(|address| address.client = client);
+    };
+    view! {
+        <Show when=move || is_shown.get()>
+            <label class="find">
+                <span>"Client"</span>
+                <select data-testid="filter-client" on:change=choose
+                    title="What the client measured of the request: its time to first token against the target, or that it failed">
+                    <option value="" selected=move || only.get().is_none()>"all"</option>
+                    {move || options()}
+                </select>
+            </label>
+        </Show>
     }
 }
 

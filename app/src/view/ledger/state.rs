@@ -10,6 +10,7 @@ use radixscope_state::cluster::{Cluster, Column, DecisionEntry, Filter, Picked, 
 use super::search::Search;
 use crate::store::{Store, ViewContext};
 use crate::url::Address;
+use crate::view::latency::goals::{LatencyTarget, TTFT};
 
 /// What is shown while paused: a copy, because the state forgets.
 pub(super) struct PausedDecisions {
@@ -62,11 +63,13 @@ impl Ledger {
     pub(super) fn new(store: Store) -> Self {
         let held = RwSignal::new(None::<Arc<PausedDecisions>>);
         let cursor = store.address.with_untracked(|address| address.decision);
+        let ttft_target = LatencyTarget::of(store, TTFT);
         let query = Memo::new(move |_| {
             let (worker, pool) = (store.picked(), store.pools.get().only);
+            let ttft_target_us = (ttft_target.ms.get() * 1_000.0).round() as u64;
             store.address.with(|address| {
-                let Address { outcome: kind, by, sort, .. } = *address;
-                let filter = Filter { pool, worker, kind, by, sort };
+                let Address { outcome: kind, by, client, sort, .. } = *address;
+                let filter = Filter { pool, worker, kind, by, client, ttft_target_us, sort };
                 (filter, address.session.clone(), address.find.clone())
             })
         });

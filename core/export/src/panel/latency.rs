@@ -1,6 +1,6 @@
 //! TTFT and ITL: percentiles against the target, and the 95th over time.
 
-use radixscope_insight::latency::{self, ENABLE_FRONTEND, Quantity};
+use radixscope_insight::latency::{self, ClientTimes, ENABLE_FRONTEND, Quantity, Side, Times};
 use radixscope_insight::time_range::TimeSpan;
 use radixscope_model::id::Millis;
 use radixscope_model::number_format::{UNKNOWN, count, percent, plural};
@@ -74,30 +74,75 @@ fn not_reported(id: &'static str, head: &'static str) -> EmptyText {
     }
 }
 
-/// What clients measured of the requests that ended within the last minute, and how many of their results are joined with decisions.
-/// `None`: no result of a client has the quantity.
-pub fn client_line(cluster: &Cluster, quantity: Quantity, now: Millis) -> Option<String> {
-    let times = latency::client(cluster, quantity, now, latency::WINDOW_MS)?;
-    let (joined, unknown) = (cluster.clients().joined(), cluster.clients().unknown());
-    let figures = match times.quantiles {
-        Some([p50, p95, p99]) => {
-            let text = |range| quantity.range_text(range);
-            format!(
-                "Client: p95 {}, p50 {}, p99 {} of {}",
-                text(&p95),
-                text(&p50),
-                text(&p99),
-                plural(times.samples, "request", "requests")
-            )
+/// What was measured on one side.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SideRow {
+    /// For the page's document.
+    pub id: &'static str,
+    /// What it is.
+    pub name: &'static str,
+    /// Median, 95th and 99th percentile; `None` without a sample.
+    pub quantiles: Option<[Range; 3]>,
+    /// What they are of: `208 of 209 requests`.
+    pub share: String,
+    /// Where they are from, as a sentence.
+    pub source: String,
+}
+
+impl SideRow {
+    /// A percentile as text.
+    pub fn text(&self, at: usize, quantity: Quantity) -> String {
+        match self.quantiles {
+            // Of one clock subtracted from another.
+            Some(all) if all[at].low() < 0.0 => format!("−{}", quantity.to_text(-all[at].low())),
+            Some(all) => quantity.range_text(&all[at]),
+            None => UNKNOWN.to_owned(),
         }
-        None => format!("Client: {NO_SAMPLE}"),
-    };
-    let share = cluster.clients().joined_share().map_or(UNKNOWN.to_owned(), percent);
-    Some(format!(
-        "{figures}, as clients measured it. {} of {} results joined with decisions ({share}).",
-        count(joined),
-        count(joined + unknown)
-    ))
+    }
+
+    fn new(side: Side, times: &Times) -> Self {
+        let name = match side {
+            Side::Client => "at the client",
+            Side::Frontend => "at the frontend",
+            Side::Engine => "in the engines",
+        };
+        let (id, source) = (side.as_str(), times.source.to_text());
+        Self { id, name, quantiles: times.quantiles, share: times.share_text(), source }
+    }
+
+    fn of_clients(id: &'static str, name: &'static str, times: &ClientTimes, source: String) -> Self {
+        let share = plural(times.samples, "request", "requests");
+        Self { id, name, quantiles: times.quantiles, share, source }
+    }
+}
+
+/// The figures of the last minute wherever the quantity is measured, from outside inwards, and what lies between client and
+/// frontend. Empty if only the frontend's is known.
+pub fn sides(cluster: &Cluster, quantity: Quantity, now: Millis) -> Vec<SideRow> {
+    let client = latency::client(cluster, quantity, now, latency::WINDOW_MS);
+    let engine = latency::engines(cluster, quantity, now, latency::WINDOW_MS);
+    if client.is_none() && engine.is_none() {
+        return Vec::new();
+    }
+    let clients = cluster.clients();
+    let joined = format!(
+        "As clients measured it. {} of {} results are joined with decisions ({})",
+        count(clients.joined()),
+        count(clients.joined() + clients.unknown()),
+        clients.joined_share().map_or(UNKNOWN.to_owned(), percent)
+    );
+    let before = (quantity == Quantity::Ttft)
+        .then(|| latency::ttft_before_frontend(cluster, now, latency::WINDOW_MS))
+        .flatten();
+    let between = "Time to first token at the client minus that at the frontend, request by request: the network, the client, and what \
+                   waits before the frontend";
+    let rows = [
+        client.map(|times| SideRow::of_clients("client", "at the client", &times, joined)),
+        before.map(|times| SideRow::of_clients("before", "between the two", &times, between.to_owned())),
+        latency::figure(cluster, quantity, now).map(|times| SideRow::new(Side::Frontend, &times)),
+        engine.map(|times| SideRow::new(Side::Engine, &times)),
+    ];
+    rows.into_iter().flatten().collect()
 }
 
 /// The 95th percentile over time, milliseconds.
@@ -114,9 +159,15 @@ pub struct TrendSeries {
 }
 
 impl TrendSeries {
-    /// Within `span`. `None`: not reported.
-    pub fn of(cluster: &Cluster, quantity: Quantity, span: TimeSpan, now: Millis) -> Option<Self> {
-        let trend = latency::trend(cluster, quantity, (span.from, span.until), now)?;
+    /// As measured on that side, within `span`. `None`: not reported.
+    pub fn of(
+        cluster: &Cluster,
+        quantity: Quantity,
+        side: Side,
+        span: TimeSpan,
+        now: Millis,
+    ) -> Option<Self> {
+        let trend = latency::trend(cluster, quantity, side, (span.from, span.until), now)?;
         let ends = |range: Range| (range.low(), range.high().unwrap_or(range.low()));
         let (times, values) = trend.points().map(|(at, p95)| (at, p95.map(ends))).unzip();
         Some(Self { times, values, last: trend.p95.last().copied().flatten(), step_ms: trend.step_ms })

@@ -41,12 +41,13 @@ use std::borrow::Cow;
 use crate::baseline::Baseline;
 use radixscope_model::id::Millis;
 use radixscope_model::record::{
-    CheckStatus, Engine, Entry, Finding, LinkState, Pending, Phase, Record, RuleStatus, SourceKind,
+    CheckStatus, Engine, Entry, Finding, LatencyTargets, LinkState, Pending, Phase, Record, RuleStatus,
+    SourceKind,
 };
 use radixscope_state::cluster::Cluster;
 use radixscope_state::sink::RecordSink;
 
-pub use criteria::{Criteria, Targets};
+pub use criteria::Criteria;
 pub use history::{History, Totals};
 pub use rule::{Rule, RuleOutcome};
 pub use view::View;
@@ -102,15 +103,20 @@ impl Default for Checks {
 
 impl Checks {
     /// With latency targets other than the default.
-    pub fn new(targets: Targets) -> Self {
+    pub fn new(targets: LatencyTargets) -> Self {
         Self { criteria: Criteria { targets, ..Criteria::default() }, ..Self::default() }
     }
 
     /// With measured sweeps to compare live figures with.
     #[must_use]
     pub fn with_baselines(mut self, baselines: Vec<Baseline>) -> Self {
-        self.criteria.baselines = baselines;
+        self.set_baselines(baselines);
         self
+    }
+
+    /// From the next look on, with these sweeps.
+    pub fn set_baselines(&mut self, baselines: Vec<Baseline>) {
+        self.criteria.baselines = baselines;
     }
 
     /// With the engine whose settings are advised; `None`: those that run, as far as that shows.
@@ -140,23 +146,25 @@ impl Checks {
         }
     }
 
-    /// Runs every rule on the state at `now` and gives what changed. Call it about once a second. Gives nothing while a
-    /// source still reads history: what it reports is not now.
+    /// Runs every rule on the state at `now` and gives what changed. Call it about once a second. Gives no findings while a
+    /// source still reads history: what it reports is not now. The targets are a record too, where others hold so far.
     pub fn tick(&mut self, cluster: &Cluster, now: Millis) -> Vec<Record<'static>> {
+        let targets = self.criteria.targets;
+        let mut records: Vec<_> =
+            (cluster.targets() != targets).then_some(Record::Targets(targets)).into_iter().collect();
         let catching_up = |s: &radixscope_state::cluster::SourceState| {
             s.state == LinkState::CatchingUp
                 && !matches!(s.kind, SourceKind::Logs | SourceKind::RequestTraces | SourceKind::ClientResults)
         };
         if cluster.sources().iter().any(catching_up) {
             self.caught_up = false;
-            return Vec::new();
+            return records;
         }
         if !std::mem::replace(&mut self.caught_up, true) {
             self.history.begin(cluster);
         }
         self.history.sample(cluster, now);
         let view = View { cluster, now, history: &self.history, criteria: &self.criteria };
-        let mut records = Vec::new();
         for running in &mut self.rules {
             running.forget_departed(cluster);
             let evaluate = advice::complete((running.rule.evaluate)(&view), &view);

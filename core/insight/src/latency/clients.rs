@@ -26,19 +26,24 @@ impl ClientTimes {
 /// here included. `None`: no result of a client has the quantity.
 pub fn client(cluster: &Cluster, quantity: Quantity, until: Millis, window_ms: u64) -> Option<ClientTimes> {
     let after = Millis(until.0.saturating_sub(window_ms));
-    let (mut values, mut is_known) = (Vec::new(), false);
-    let joined = cluster.decisions().newest_first().filter_map(|entry| entry.client.as_ref());
-    for measured in joined.chain(cluster.clients().unknown_newest_first()) {
-        let Some(value) = value(quantity, measured) else { continue };
+    let (mut inside, mut is_known) = (Vec::new(), false);
+    for (ended_ms, value) in values(cluster, quantity) {
         is_known = true;
-        if after < measured.ended_ms && measured.ended_ms <= until {
-            values.push(value);
+        if after < ended_ms && ended_ms <= until {
+            inside.push(value);
         }
     }
     is_known.then(|| {
-        let samples = values.len() as u64;
-        ClientTimes { samples, quantiles: exact(values) }
+        let samples = inside.len() as u64;
+        ClientTimes { samples, quantiles: exact(inside) }
     })
+}
+
+/// When each request ended that a client measured, and its value.
+pub(super) fn values(cluster: &Cluster, quantity: Quantity) -> impl Iterator<Item = (Millis, f64)> {
+    let joined = cluster.decisions().newest_first().filter_map(|entry| entry.client.as_ref());
+    let all = joined.chain(cluster.clients().unknown_newest_first());
+    all.filter_map(move |measured| Some((measured.ended_ms, value(quantity, measured)?)))
 }
 
 /// In milliseconds.
@@ -58,6 +63,24 @@ pub fn ttft_on_both_sides(entry: &DecisionEntry) -> Option<(f64, Option<f64>)> {
     let client = value(Quantity::Ttft, entry.client.as_ref()?)?;
     let frontend = entry.time_to_first_token_ms().filter(|(_, is_measured)| *is_measured);
     Some((client, frontend.map(|(ms, _)| ms)))
+}
+
+/// What was between client and frontend: the times to first token on both sides, subtracted request by request, of those that
+/// ended at the client within `window_ms` before `until`. `None`: not known of any request.
+pub fn ttft_before_frontend(cluster: &Cluster, until: Millis, window_ms: u64) -> Option<ClientTimes> {
+    let after = Millis(until.0.saturating_sub(window_ms));
+    let (mut inside, mut is_known) = (Vec::new(), false);
+    for entry in cluster.decisions().newest_first() {
+        let Some((client, Some(frontend))) = ttft_on_both_sides(entry) else { continue };
+        is_known = true;
+        if entry.client.is_some_and(|of| after < of.ended_ms && of.ended_ms <= until) {
+            inside.push(client - frontend);
+        }
+    }
+    is_known.then(|| {
+        let samples = inside.len() as u64;
+        ClientTimes { samples, quantiles: exact(inside) }
+    })
 }
 
 /// The difference in one line, as far as both sides are known. `None`: no client's time is known.

@@ -7,8 +7,8 @@
 //! # How it works
 //!
 //! A quantity may be reported twice: by single requests (logs, traces) and by the frontends' histograms. A percentile is
-//! a `Range` (`core/model/src/range`): of a histogram its bucket; of single requests exact, or, where some are missing,
-//! from all of them below to all of them above; of times from decision to first token a lower bound, because what the
+//! a `Range` (`core/model/src/range`): of a histogram its bucket; of single requests exact over those that are known, with
+//! their share, if they are 95 % or more, else from all that are missing below to all of them above; of times from decision to first token a lower bound, because what the
 //! frontend does before, a queue included, is not in them. Single requests are the figure where they are 95 % of
 //! those that ended between the same scrapes by the frontends' counters, else the histogram; the other stands beside
 //! it. `latency::figure` decides that for panels, rules, Compare and API, and a range that has the target inside
@@ -25,16 +25,16 @@ mod request_values;
 mod times;
 mod trend;
 
-pub use clients::{ClientTimes, client, ttft_difference, ttft_on_both_sides};
+pub use clients::{ClientTimes, client, ttft_before_frontend, ttft_difference, ttft_on_both_sides};
 pub(crate) use counts::covered_s;
 pub use counts::{Counts, Errors, EventCount, RequestGauge, Throughput, counts, request_gauges};
 pub use quantity::Quantity;
 pub(crate) use times::frontends;
 pub use times::{
-    Burn, MIN_SAMPLES, Times, TimingSource, burn, figure, latest, merged, requests, requests_of, share_above,
-    source_text, within,
+    Burn, MIN_SAMPLES, Times, TimingSource, burn, engines, figure, latest, merged, requests, requests_of,
+    share_above, source_text, within,
 };
-pub use trend::{TREND_STEP_MS, Trend, trend};
+pub use trend::{Side, TREND_STEP_MS, Trend, trend};
 
 /// Figures are taken over this long, milliseconds.
 pub const WINDOW_MS: u64 = 60_000;

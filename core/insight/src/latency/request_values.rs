@@ -1,5 +1,5 @@
-//! Single requests, and what they show of all requests of a window: exact where all of them are known, a range
-//! where some are not.
+//! Single requests, and what they show of all requests of a window: exact where nearly all of them are known, a range
+//! where fewer are.
 
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::range::Range;
@@ -78,10 +78,13 @@ impl RequestValues {
         self.source == TimingSource::Measured && known >= COVERS * all.max(known + self.missing as f64)
     }
 
+    /// Their percentiles: exact over those that are known if they are nearly all, with their share beside it. Where more are
+    /// missing, from all of these below to all of them above.
     pub(super) fn times(mut self) -> Times {
         self.values.sort_by(f64::total_cmp);
+        let missing = if self.covers(None) { 0 } else { self.missing };
         let at = |q: f64| {
-            let range = bounds(&self.values, self.missing, q)?;
+            let range = bounds(&self.values, missing, q)?;
             // A time between choice and first token leaves out what the frontend does before, a queue included.
             Some(if self.source == TimingSource::Derived { Range::between(range.low(), None) } else { range })
         };

@@ -74,6 +74,18 @@ impl Times {
         }
     }
 
+    /// What the figure is of: `208 of 209 requests`, `209 samples`.
+    pub fn share_text(&self) -> String {
+        let (one, many) = match self.source {
+            TimingSource::Histograms { .. } => ("sample", "samples"),
+            TimingSource::Measured | TimingSource::Derived => ("request", "requests"),
+        };
+        match self.of > self.samples {
+            true => format!("{} of {}", count(self.samples), plural(self.of, one, many)),
+            false => plural(self.samples, one, many),
+        }
+    }
+
     /// How the 95th percentile compares to `target`, as text.
     pub fn standing_text(&self, quantity: Quantity, target: f64) -> String {
         match self.standing(target) {
@@ -151,15 +163,12 @@ pub fn within(cluster: &Cluster, quantity: Quantity, now: Millis, window_ms: u64
 
 /// How many samples there are and where they are from: of the figure that is shown, and of the one beside it.
 pub fn source_text(all: &[Times], quantity: Quantity) -> String {
-    let one = |times: &Times| {
-        let of = if times.of > times.samples { format!(" of {}", count(times.of)) } else { String::new() };
-        format!("{}{of} from {}", plural(times.samples, "sample", "samples"), times.source.to_text())
-    };
+    let one = |times: &Times| format!("{}, {}", times.share_text(), times.source.to_text());
     let Some(first) = all.first() else { return String::new() };
     let other = all.get(1).map_or(String::new(), |times| {
         let p95 =
             times.quantiles.map_or(String::new(), |all| format!(", p95 {}", quantity.range_text(&all[1])));
-        format!(". Beside it {}{p95}", one(times))
+        format!(". To check it: {}{p95}", one(times))
     });
     format!("{}{other}.", one(first))
 }
@@ -237,6 +246,16 @@ pub(super) fn of_buckets(sum: &Distribution, scale: f64) -> Option<[Range; 3]> {
     Some([at(0.5)?, at(0.95)?, at(0.99)?])
 }
 
+/// Percentiles over the last `window_ms` before `now` by the engines' own histograms: from when a request reached its engine. `None`:
+/// no engine's metrics have it.
+pub fn engines(cluster: &Cluster, quantity: Quantity, now: Millis, window_ms: u64) -> Option<Times> {
+    let after = Millis(now.0.saturating_sub(window_ms));
+    let (sum, source) =
+        sum_of(engine_processes(cluster), |engine| engine.distribution(quantity.histogram(), after, now))?;
+    let quantiles = of_buckets(&sum, quantity.scale());
+    Some(Times { source, samples: sum.count(), of: sum.count(), quantiles, window: (after, now) })
+}
+
 /// What the processes that see whole requests say, added up. A worker sees its own part of a request only. `None`: no
 /// process offers it.
 pub fn merged(
@@ -244,10 +263,18 @@ pub fn merged(
     kind: HistogramKind,
     of: impl Fn(&ProcessState, HistogramKind) -> Option<Distribution>,
 ) -> Option<(Distribution, TimingSource)> {
+    sum_of(frontends(cluster), |process| of(process, kind))
+}
+
+/// What `processes` say, added up. `None`: none offers it.
+pub(super) fn sum_of<'a>(
+    processes: impl Iterator<Item = &'a ProcessState>,
+    of: impl Fn(&ProcessState) -> Option<Distribution>,
+) -> Option<(Distribution, TimingSource)> {
     let mut sum: Option<Distribution> = None;
-    let (mut processes, mut left_out) = (Vec::new(), Vec::new());
-    for process in frontends(cluster) {
-        let Some(one) = of(process, kind) else { continue };
+    let (mut names, mut left_out) = (Vec::new(), Vec::new());
+    for process in processes {
+        let Some(one) = of(process) else { continue };
         let is_in = match &mut sum {
             Some(sum) => sum.merge(&one),
             none => {
@@ -255,9 +282,14 @@ pub fn merged(
                 true
             }
         };
-        if is_in { &mut processes } else { &mut left_out }.push(process.name.clone());
+        if is_in { &mut names } else { &mut left_out }.push(process.name.clone());
     }
-    sum.map(|sum| (sum, TimingSource::Histograms { processes, left_out }))
+    sum.map(|sum| (sum, TimingSource::Histograms { processes: names, left_out }))
+}
+
+/// Processes that run requests.
+pub(super) fn engine_processes(cluster: &Cluster) -> impl Iterator<Item = &ProcessState> {
+    cluster.processes().iter().filter(|process| process.role == ProcessRole::Worker)
 }
 
 /// Processes that take requests or route them.

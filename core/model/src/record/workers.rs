@@ -53,7 +53,8 @@ macro_rules! subject {
             | Record::Settings(_)
             | Record::PolicyClasses(_)
             | Record::Indexer(_)
-            | Record::ClientResult(_) => None,
+            | Record::ClientResult(_)
+            | Record::Targets(_) => None,
         }
     };
 }

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use radixscope_model::frame::{Batch, BatchWriter, Digest, FrameError};
 use radixscope_model::id::{Millis, PoolIx, Seq, Slot, WorkerIx};
 use radixscope_model::record::{
-    Counter, DepartureCause, Engine, Finding, Gauge, HistogramKind, MissedCause, ModelFigures, ProcessRole,
-    RankFigures, Record, RuleStatus, Tier, Topic, WorkerFigures,
+    Counter, DepartureCause, Engine, Finding, Gauge, HistogramKind, LatencyTargets, MissedCause,
+    ModelFigures, ProcessRole, RankFigures, Record, RuleStatus, Tier, Topic, WorkerFigures,
 };
 use radixscope_state::cluster::{
     DecisionTotals, LogSignalState, PoolState, RejectedCount, Requests, RouterState, UnknownGaps, WorkerState,
@@ -153,6 +153,7 @@ impl Context {
             endpoints: Vec::new(),
             indexers: Vec::new(),
             clients: (0, 0, Vec::new()),
+            targets: LatencyTargets::default(),
         })
     }
 
@@ -364,6 +365,7 @@ struct HeadV13 {
     indexers: Vec<()>,
     /// Joined, of no request that is known, and the latest of these.
     clients: (u64, u64, Vec<()>),
+    targets: LatencyTargets,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -10,8 +10,8 @@ use radixscope_model::formula::Formula;
 use radixscope_model::frame::{Batch, BatchWriter, FrameError};
 use radixscope_model::id::{DecisionId, Millis, PoolIx, Seq, WorkerIx};
 use radixscope_model::record::{
-    self, Arithmetic, Candidate, Completeness, DecisionSource, DecisionSources, NotReconstructed, PathEnd,
-    Progress, Record, RoutingMode,
+    self, Arithmetic, Candidate, Completeness, DecisionSource, DecisionSources, LatencyTargets,
+    NotReconstructed, PathEnd, Progress, Record, RoutingMode,
 };
 use radixscope_state::cluster::PoolState;
 
@@ -39,9 +39,9 @@ fn head(bytes: &[u8]) -> postcard::Result<Vec<u8>> {
     let mut head = postcard::to_extend(&latest, bytes[..before].to_vec())?;
     head.extend_from_slice(after);
     // No settings of routers, no classes of policy, no engines of their own, no endpoints and no indexers: empty lists. No results
-    // of clients: two counts and an empty list.
+    // of clients: two counts and an empty list. The default targets.
     head.extend([0, 0, 0, 0, 0, 0, 0, 0]);
-    Ok(head)
+    postcard::to_extend(&LatencyTargets::default(), head)
 }
 
 /// A batch in the present form, as a frame.

@@ -2,7 +2,7 @@
 
 use super::{CacheOutcome, DecisionEntry, DecisionTotals, Sort};
 use radixscope_model::id::{PoolIx, WorkerIx};
-use radixscope_model::record::DecidedBy;
+use radixscope_model::record::{DecidedBy, Outcome};
 
 /// A kind of decision that can be picked out. A decision can be of several.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -108,6 +108,62 @@ impl ByFilter {
     }
 }
 
+/// What its client measured of a decision's request, against the target of the time to first token. Each decision is of one kind.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ClientFilter {
+    /// The first token reached the client later than the target.
+    AboveTarget,
+    /// The first token reached the client within the target.
+    WithinTarget,
+    /// It failed or was cancelled at the client.
+    Failed,
+    /// No client's time to first token is known.
+    Unknown,
+}
+
+impl ClientFilter {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [Self::AboveTarget, Self::WithinTarget, Self::Failed, Self::Unknown];
+
+    /// Value in the address.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AboveTarget => "above_target",
+            Self::WithinTarget => "within_target",
+            Self::Failed => "failed",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// By its value in the address.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
+    /// In a few words.
+    pub const fn to_text(self) -> &'static str {
+        match self {
+            Self::AboveTarget => "TTFT above target",
+            Self::WithinTarget => "TTFT within target",
+            Self::Failed => "failed",
+            Self::Unknown => "not measured",
+        }
+    }
+
+    /// The kind of `decided`, with a target in microseconds.
+    pub fn of(decided: &DecisionEntry, ttft_target_us: u64) -> Self {
+        match &decided.client {
+            Some(client) if client.outcome != Outcome::Success => Self::Failed,
+            Some(client) => match client.ttft_us {
+                Some(us) if us > ttft_target_us => Self::AboveTarget,
+                Some(_) => Self::WithinTarget,
+                None => Self::Unknown,
+            },
+            None => Self::Unknown,
+        }
+    }
+}
+
 /// Which decisions are meant, and in which order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Filter {
@@ -119,6 +175,10 @@ pub struct Filter {
     pub kind: Option<DecisionKind>,
     /// Only those that this decided.
     pub by: Option<ByFilter>,
+    /// Only those of which the client measured this.
+    pub client: Option<ClientFilter>,
+    /// Target of the time to first token, microseconds: what [`client`](Self::client) compares with.
+    pub ttft_target_us: u64,
     /// What they are listed by.
     pub sort: Sort,
 }
@@ -143,8 +203,10 @@ pub struct Picked {
     pub of_kind: [u32; DecisionKind::ALL.len()],
     /// How many there would be of any kind.
     pub of_any_kind: u32,
-    /// How many there would be of each of [`ByFilter::ALL`], whatever the filter names.
+    /// How many there would be of each of [`ByFilter::ALL`], whichever of them the filter names.
     pub of_by: [u32; ByFilter::ALL.len()],
+    /// How many there would be of each of [`ClientFilter::ALL`], whichever of them the filter names.
+    pub of_client: [u32; ClientFilter::ALL.len()],
 }
 
 impl Picked {
@@ -162,8 +224,12 @@ impl Picked {
                 continue;
             }
             let by = ByFilter(decided.decision.decided_by);
-            picked.of_by[by.at()] += 1;
-            if filter.by.is_some_and(|only| only != by) {
+            let client = ClientFilter::of(decided, filter.ttft_target_us);
+            let is_by = filter.by.is_none_or(|only| only == by);
+            let is_client = filter.client.is_none_or(|only| only == client);
+            picked.of_by[by.at()] += u32::from(is_client);
+            picked.of_client[client as usize] += u32::from(is_by);
+            if !is_by || !is_client {
                 continue;
             }
             picked.of_any_kind += 1;
@@ -211,6 +277,9 @@ fn kinds(decided: &DecisionEntry) -> [bool; DecisionKind::ALL.len()] {
 
 #[cfg(test)]
 mod tests {
+    use radixscope_model::id::Millis;
+    use radixscope_model::record::ClientMeasured;
+
     use super::super::cache_outcome::tests::decided;
     use super::*;
 
@@ -258,6 +327,47 @@ mod tests {
         assert_eq!(picked(None).at, [0, 1, 2]);
         for (at, by) in ByFilter::ALL.into_iter().enumerate() {
             assert_eq!((by.at(), ByFilter::named(by.as_str())), (at, Some(by)));
+        }
+    }
+
+    #[test]
+    fn what_clients_measured_is_counted_and_picked_out_against_the_target() {
+        let measured = |ttft_us, outcome| {
+            let (sent_ms, ended_ms) = (Millis(0), Millis(9));
+            Some(ClientMeasured {
+                sent_ms,
+                ended_ms,
+                ttft_us,
+                itl_us: None,
+                duration_us: None,
+                outcome,
+                status: None,
+            })
+        };
+        let mut all = [(); 5].map(|()| decided(Some(9), Some(9), &[]));
+        all[0].client = measured(Some(600_001), Outcome::Success);
+        all[1].client = measured(Some(600_000), Outcome::Success);
+        all[2].client = measured(Some(900_000), Outcome::Cancelled);
+        all[3].client = measured(None, Outcome::Success);
+        all[1].decision.decided_by = Some(DecidedBy::Cost);
+        let picked = |client, by| {
+            let filter = Filter { client, by, ttft_target_us: 600_000, ..Filter::default() };
+            Picked::of(&filter, all.iter(), |_| true)
+        };
+        let named = |name| ClientFilter::named(name).map(Some).expect("a kind");
+        assert_eq!(picked(None, None).of_client, [1, 1, 1, 2]);
+        assert_eq!(picked(named("above_target"), None).at, [0]);
+        assert_eq!(picked(named("failed"), None).at, [2]);
+        let unmeasured = picked(named("unknown"), None);
+        assert_eq!(
+            (unmeasured.at, unmeasured.of_client, unmeasured.of_any_kind),
+            (vec![3, 4], [1, 1, 1, 2], 2)
+        );
+        let by_cost = picked(None, Some(ByFilter(Some(DecidedBy::Cost))));
+        assert_eq!(by_cost.of_client, [0, 1, 0, 0], "of those that the other filter leaves");
+        assert_eq!(picked(named("within_target"), None).of_by, [1, 0, 0, 0, 0, 0, 0]);
+        for (at, kind) in ClientFilter::ALL.into_iter().enumerate() {
+            assert_eq!((kind as usize, ClientFilter::named(kind.as_str())), (at, Some(kind)));
         }
     }
 

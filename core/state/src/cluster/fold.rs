@@ -133,6 +133,7 @@ impl Cluster {
             Record::EngineFeed(feed) => self.fold_engine(feed),
             Record::Indexer(report) => self.fold_indexer(at, report),
             Record::ClientResult(result) => self.fold_client(result),
+            Record::Targets(targets) => self.head.targets = *targets,
             Record::Worker(identity) => self.fold_introduced(at, identity),
             Record::Left { worker, why } => self.fold_left(at, *worker, *why),
             Record::Rejoined { worker } => self.head.workers.rejoin(*worker, at),

@@ -53,7 +53,8 @@ use serde::{Deserialize, Serialize};
 
 use radixscope_model::id::{BlockHash, Millis, PoolIx, Seq, Slot, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{
-    EngineFeed, Finding, LogSignal, PolicyClassFigures, PolicyClasses, RuleStatus, Tier, TreeKnowledge,
+    EngineFeed, Finding, LatencyTargets, LogSignal, PolicyClassFigures, PolicyClasses, RuleStatus, Tier,
+    TreeKnowledge,
 };
 
 use crate::tree::forest::Arrangement;
@@ -68,7 +69,7 @@ pub use decisions::{DecisionEntry, DecisionTotals, Decisions, MAX_CANDIDATES, MA
 pub use departed::MAX_DEPARTED;
 pub use engines::MAX_ENGINES;
 pub use explain::{CostParts, LONG_WAIT_US};
-pub use filter::{ByFilter, DecisionKind, Filter, Picked};
+pub use filter::{ByFilter, ClientFilter, DecisionKind, Filter, Picked};
 pub use fold::{TOUCH_MS, touch, touched_ms};
 pub use hint::{Hint, HintOption, candidates_hint};
 pub use history::{HISTORY_S, HISTORY_STEP_S, TimeSteps};
@@ -125,6 +126,7 @@ struct Head {
     endpoints: Vec<(WorkerIx, String)>,
     indexers: Vec<IndexerState>,
     clients: ClientResults,
+    targets: LatencyTargets,
 }
 
 /// The state of a Dynamo cluster as far as it was received.
@@ -191,6 +193,7 @@ impl Cluster {
                 endpoints: Vec::new(),
                 indexers: Vec::new(),
                 clients: ClientResults::default(),
+                targets: LatencyTargets::default(),
             },
             trees: Vec::new(),
             tiers: BTreeMap::new(),
@@ -363,6 +366,11 @@ impl Cluster {
         &self.head.requests
     }
 
+    /// What latency is judged by.
+    pub fn targets(&self) -> LatencyTargets {
+        self.head.targets
+    }
+
     /// What clients measured.
     pub fn clients(&self) -> &ClientResults {
         &self.head.clients
@@ -462,11 +470,11 @@ impl Cluster {
     pub fn digest(&self) -> u64 {
         let Head { seq, now_ms, sources, workers, pools, departed, decisions, .. } = &self.head;
         let Head { processes, routers, signs, findings, limit_nodes, settings, .. } = &self.head;
-        let Head { policy_classes, engines, endpoints, indexers, .. } = &self.head;
+        let Head { policy_classes, engines, endpoints, indexers, targets, .. } = &self.head;
         let known = (seq, now_ms, sources, workers, departed.digest(), decisions.sums(), decisions.digest());
         let known = (known, pools, self.head.requests.digest(), self.head.clients.digest());
         let processes: Vec<u64> = processes.iter().map(ProcessState::digest).collect();
-        let lists = (settings, policy_classes, engines, endpoints, indexers);
+        let lists = (settings, policy_classes, engines, endpoints, indexers, targets);
         let small = (known, processes, routers, signs, findings, limit_nodes, lists);
         xxhash_rust::xxh3::xxh3_64_with_seed(
             &encoded(&small),

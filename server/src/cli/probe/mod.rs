@@ -15,7 +15,8 @@ use anyhow::anyhow;
 use tokio::sync::watch;
 use url::Url;
 
-use radixscope_insight::check::{Checks, Targets};
+use radixscope_insight::check::Checks;
+use radixscope_model::record::LatencyTargets;
 use radixscope_state::cluster::Cluster;
 
 use super::in_kubernetes::{InKubernetes, Table};
@@ -117,7 +118,7 @@ pub(super) async fn look(mut from: Sources, limits: &Limits, mut stopped: Shutdo
         false => sources::feeds(from.clone(), found)?,
     };
     let (end, ended) = watch::channel(false);
-    let checks = Checks::new(Targets { ttft_ms: 0.0, tpot_ms: 0.0 });
+    let checks = Checks::new(LatencyTargets { ttft_ms: 0.0, itl_ms: 0.0 });
     let listening = listen(limits, checks, feeds, None, &ended)?;
     let look = async {
         let (registered, ()) =

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::Uri;
 
 use radixscope_export::{Decisions, DecisionsOf};
-use radixscope_state::cluster::{ByFilter, Cluster, DecisionEntry, MAX_DECISIONS};
+use radixscope_state::cluster::{ByFilter, ClientFilter, Cluster, DecisionEntry, MAX_DECISIONS};
 
 use super::params::{Params, PoolFilter, WorkerFilter};
 use crate::http::ServeOptions;
@@ -21,12 +21,22 @@ pub(super) async fn decisions(
     State(options): State<Arc<ServeOptions>>,
     uri: Uri,
 ) -> Result<Json<Decisions>, ApiError> {
-    let params = Params::of(&uri, &["limit", "worker", "pool", "model", "session", "decided_by"])?;
+    let params = Params::of(&uri, &["limit", "worker", "pool", "model", "session", "decided_by", "client"])?;
     let limit = params.within("limit", 1, MAX_DECISIONS as u64)?.map_or(DEFAULT_LIMIT, |n| n as usize);
     let (filter, pools) = (params.worker()?, params.pools());
     let session = params.get("session").map(str::to_owned);
     let by = params.one_of("decided_by", &ByFilter::ALL.map(|by| (by.as_str(), by)))?;
-    Ok(Json(hub.read(move |view| of(view.cluster, limit, filter, &pools, (session, by), &options)).await??))
+    let client = params.one_of("client", &ClientFilter::ALL.map(|kind| (kind.as_str(), kind)))?;
+    let only = Only { session, by, client };
+    Ok(Json(hub.read(move |view| of(view.cluster, limit, filter, &pools, &only, &options)).await??))
+}
+
+/// What the query selects beside workers and pools.
+struct Only {
+    session: Option<String>,
+    by: Option<ByFilter>,
+    /// Against the target of the checks.
+    client: Option<ClientFilter>,
 }
 
 fn of(
@@ -34,16 +44,18 @@ fn of(
     limit: usize,
     filter: Option<WorkerFilter>,
     pools: &PoolFilter,
-    (session, by): (Option<String>, Option<ByFilter>),
+    only: &Only,
     options: &ServeOptions,
 ) -> Result<Decisions, ApiError> {
     let workers = filter.map(|filter| filter.among(cluster)).transpose()?;
     let pools = pools.among(cluster)?;
+    let ttft_target_us = cluster.targets().ttft_us();
     let is_meant = |decided: &&DecisionEntry| {
         workers.as_ref().is_none_or(|workers| workers.contains(&decided.decision.worker))
             && pools.as_ref().is_none_or(|pools| pools.contains(&decided.pool))
-            && session.as_ref().is_none_or(|session| decided.decision.session.as_ref() == Some(session))
-            && by.is_none_or(|ByFilter(by)| by == decided.decision.decided_by)
+            && only.session.as_ref().is_none_or(|session| decided.decision.session.as_ref() == Some(session))
+            && only.by.is_none_or(|ByFilter(by)| by == decided.decision.decided_by)
+            && only.client.is_none_or(|client| client == ClientFilter::of(decided, ttft_target_us))
     };
     let meant = cluster.decisions().newest_first().filter(is_meant);
     let of = DecisionsOf {

@@ -103,7 +103,7 @@ struct DisplayedFigure {
     /// The window: after the first, up to the second.
     from_ms: Millis,
     until_ms: Millis,
-    /// The target from `ttft_slo` or `tpot_slo`, in the figure's unit.
+    /// The target in the figure's unit: `ttft_slo` or `tpot_slo`, else that of the checks; `null`: the quantity has none.
     target: Option<f64>,
     /// `p95` compared with the target: `within`, `above`, or `unknown` if the target lies between its bounds or samples are
     /// few; `null` without a target.
@@ -133,17 +133,18 @@ pub(super) async fn latency(State(hub): State<Hub>, uri: Uri) -> Result<Json<Lat
     Ok(Json(hub.read(move |view| of(view, window_s, targets)).await?))
 }
 
-fn of(view: &View<'_>, window_s: u64, [ttft_ms, tpot_ms]: [Option<f64>; 2]) -> LatencyResponse {
+fn of(view: &View<'_>, window_s: u64, [ttft_ms, itl_ms]: [Option<f64>; 2]) -> LatencyResponse {
     use HistogramKind::{
         CachedTokens, Duration, HitRate, InputTokens, Itl, OutputTokens, RouterOverheadMs, Ttft,
     };
     let (cluster, now, window_ms) = (view.cluster, view.at_ms, window_s * 1_000);
+    let targets = cluster.targets();
     let figure = |unit, kind, quantity: Option<Quantity>| Figure {
         unit,
         figure: quantity.and_then(|quantity| {
             let target = match quantity {
-                Quantity::Ttft => ttft_ms,
-                Quantity::Tpot => tpot_ms,
+                Quantity::Ttft => Some(ttft_ms.unwrap_or(targets.ttft_ms)),
+                Quantity::Tpot => Some(itl_ms.unwrap_or(targets.itl_ms)),
                 _ => None,
             };
             displayed_figure(cluster, quantity, now, window_ms, target)

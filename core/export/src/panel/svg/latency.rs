@@ -1,6 +1,6 @@
 //! TTFT and ITL: percentiles against the target, and the 95th over time.
 
-use radixscope_insight::latency::{self, Times};
+use radixscope_insight::latency::{self, Side, Times};
 use radixscope_insight::time_range::TimeSpan;
 use radixscope_insight::view_context::ViewContext;
 use radixscope_model::id::Millis;
@@ -44,7 +44,7 @@ pub(super) fn content(shown: &ViewContext<'_>, request: &PanelRequest, now: Mill
             source: latency::source_text(&all, labels.quantity),
             times: all.iter().find(|times| times.samples > 0).or(all.first()).cloned(),
             target,
-            trend: TrendSeries::of(shown.cluster, labels.quantity, request.span, now),
+            trend: TrendSeries::of(shown.cluster, labels.quantity, Side::Frontend, request.span, now),
         }
     };
     let [ttft, itl] = request.targets_ms;

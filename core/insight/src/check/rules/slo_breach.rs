@@ -41,7 +41,7 @@ pub(in crate::check) const RULE: Rule = Rule {
 
 fn evaluate(view: &View<'_>) -> RuleOutcome {
     let targets = view.criteria.targets;
-    let targets = [(Quantity::Ttft, targets.ttft_ms), (Quantity::Tpot, targets.tpot_ms)];
+    let targets = [(Quantity::Ttft, targets.ttft_ms), (Quantity::Tpot, targets.itl_ms)];
     let judge = |(quantity, target_ms)| {
         let (latency, standing) = Latency::judged(view, quantity, target_ms)?;
         Some((latency, standing, target_ms))
