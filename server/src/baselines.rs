@@ -36,6 +36,8 @@ const BEGUN: &str = "run_config.json";
 #[derive(Default, Debug)]
 pub struct BaselineFiles {
     all: Vec<BaselineAt>,
+    /// What is not read from files.
+    fixed: Vec<Baseline>,
     /// As CSV, and when it was read.
     read: Mutex<Option<(Instant, String)>>,
 }
@@ -43,7 +45,14 @@ pub struct BaselineFiles {
 impl BaselineFiles {
     /// Those.
     pub fn new(all: Vec<BaselineAt>) -> Self {
-        Self { all, read: Mutex::default() }
+        Self { all, ..Self::default() }
+    }
+
+    /// With others that do not change.
+    #[must_use]
+    pub(crate) fn and(mut self, fixed: Vec<Baseline>) -> Self {
+        self.fixed = fixed;
+        self
     }
 
     /// Reads all, and logs what was passed over.
@@ -77,7 +86,7 @@ impl BaselineFiles {
         {
             return text.clone();
         }
-        let (mut baselines, mut comments) = (Vec::new(), String::new());
+        let (mut baselines, mut comments) = (self.fixed.clone(), String::new());
         for at in &self.all {
             match read(at) {
                 Ok(Import { baselines: read, notices }) => {
@@ -93,7 +102,11 @@ impl BaselineFiles {
             }
         }
         // Nothing at all tells the page not to ask again.
-        let text = if self.all.is_empty() { String::new() } else { comments + &export(&baselines) };
+        let text = if self.all.is_empty() && self.fixed.is_empty() {
+            String::new()
+        } else {
+            comments + &export(&baselines)
+        };
         *last = Some((Instant::now(), text.clone()));
         text
     }

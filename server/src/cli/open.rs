@@ -10,6 +10,7 @@ use radixscope_recording::Series;
 use super::checks::checks;
 use super::export::html;
 use super::{Failure, server};
+use crate::baselines::BaselineFiles;
 use crate::config::Open;
 use crate::evidence::{self, Opened, Options};
 use crate::hub::{Hub, Replayed};
@@ -26,12 +27,13 @@ pub(super) async fn run(options: Open, stopped: Shutdown) -> Result<(), Failure>
         return Err(Failure::Usage(exists));
     }
     let checks = checks(&slo)?;
+    let files = BaselineFiles::new(slo.baseline.clone());
     let is_over = stopped.clone();
     let read = tokio::task::spawn_blocking(move || {
         let options = Options { paths, run, max_bytes: max_size, checks, save };
         evidence::open(options, &|| *is_over.borrow())
     });
-    let Opened { mut series, report } =
+    let Opened { mut series, report, baselines } =
         read.await.context("reading the files").map_err(Failure::Failed)?.map_err(Failure::Usage)?;
     print(&report.to_string())?;
     if let Some(path) = html {
@@ -46,7 +48,7 @@ pub(super) async fn run(options: Open, stopped: Shutdown) -> Result<(), Failure>
     let replayed =
         replayed.await.context("reading the recording").and_then(|read| read).map_err(Failure::Failed)?;
     let hub = Hub::replay(replayed, stopped.clone());
-    server::show(http, hub, stopped).await
+    server::show(http, hub, files.and(baselines), stopped).await
 }
 
 fn replayed(series: &mut Series<BufReader<File>>, max_bytes: usize) -> anyhow::Result<Replayed> {

@@ -3,6 +3,7 @@
 use anyhow::Context as _;
 
 use super::{Failure, server};
+use crate::baselines::BaselineFiles;
 use crate::config::Replay;
 use crate::hub::{Hub, Replayed};
 use crate::recording::open;
@@ -20,5 +21,5 @@ pub(super) async fn run(options: Replay, stopped: Shutdown) -> Result<(), Failur
     let replayed = read.await.context("reading the recording").map_err(Failure::Failed)?;
     let replayed = replayed.map_err(Failure::Usage)?;
     let hub = Hub::replay(replayed, stopped.clone());
-    server::show(http, hub, stopped).await
+    server::show(http, hub, BaselineFiles::default(), stopped).await
 }

@@ -232,10 +232,15 @@ pub(super) async fn run(
     door.serve(http, hub, baselines, listening.end(), stopped).await
 }
 
-/// Serves a hub without sources until stopped.
-pub(super) async fn show(http: Http, hub: Hub, stopped: Shutdown) -> Result<(), Failure> {
+/// Serves a hub without sources until stopped, with these baselines.
+pub(super) async fn show(
+    http: Http,
+    hub: Hub,
+    baselines: BaselineFiles,
+    stopped: Shutdown,
+) -> Result<(), Failure> {
     let door = Door::open(&http).await?;
-    door.serve(http, hub, Arc::default(), std::future::ready(()), stopped).await
+    door.serve(http, hub, Arc::new(baselines), std::future::ready(()), stopped).await
 }
 
 /// A bound listener with its access rules.

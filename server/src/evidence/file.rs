@@ -18,11 +18,14 @@ use super::kind::{HEAD_BYTES, Kind, kind};
 use super::runs::Stretches;
 use super::snapshot_name;
 use super::spool::Spool;
+use super::tachometer;
 use crate::source::gzip::{Unpacked, is_gzip};
 use crate::source::lines::Lines;
 
 /// No record is later, in Unix time: the year 2286. What says so has no time.
-const LATEST: Millis = Millis(10_000_000_000_000);
+pub(super) const LATEST: Millis = Millis(10_000_000_000_000);
+/// Longest summary of runs: aiperf's are some 100 kB.
+const MAX_SUMMARY_BYTES: usize = 4 << 20;
 /// Most bytes that are read at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
@@ -48,6 +51,8 @@ pub(crate) struct FileReport {
     pub(super) stretches: Stretches,
     /// A recording, from its beginning.
     pub(super) recording: Option<File>,
+    /// A summary of runs, as it is.
+    pub(super) summary: Option<String>,
 }
 
 impl FileReport {
@@ -64,6 +69,7 @@ impl FileReport {
             noted: Noted::default(),
             stretches: Stretches::default(),
             recording: None,
+            summary: None,
         }
     }
 }
@@ -153,8 +159,18 @@ pub(super) fn read(ix: usize, found: Found<'_>, with: &mut Reading<'_>) -> io::R
         Kind::Other => {}
         Kind::Recording => match path.filter(|_| matches!(text, Text::Plain(_))) {
             Some(path) => report.recording = Some(File::open(path)?),
-            None => report.recording = recording(&head, &mut text, with, &mut report.notes)?,
+            None => report.recording = copy(&head, &mut text, with, &mut report.notes)?,
         },
+        Kind::Tachometer => {
+            let file = match path.filter(|_| matches!(text, Text::Plain(_))) {
+                Some(path) => Some(File::open(path)?),
+                None => copy(&head, &mut text, with, &mut report.notes)?,
+            };
+            if let Some(file) = file {
+                tachometer::read(ix, file, modified, with, &mut report)?;
+            }
+        }
+        Kind::Summary => report.summary = summary(head, &mut text, with, &mut report.notes),
         Kind::Metrics => metrics(ix, &head, &mut text, modified, with, &mut report)?,
         Kind::RequestTraces | Kind::Log | Kind::ClientResults => {
             let max_bytes = if kind == Kind::Log { MAX_LOG_LINE_BYTES } else { MAX_PAYLOAD_BYTES };
@@ -168,8 +184,29 @@ pub(super) fn read(ix: usize, found: Found<'_>, with: &mut Reading<'_>) -> io::R
     Ok(report)
 }
 
-/// A recording in an archive, in a file without a name.
-fn recording(
+/// The text of a summary of runs.
+fn summary(
+    head: Vec<u8>,
+    text: &mut Text<'_>,
+    with: &mut Reading<'_>,
+    notes: &mut Vec<String>,
+) -> Option<String> {
+    let mut whole = head;
+    let rest = (MAX_SUMMARY_BYTES - whole.len().min(MAX_SUMMARY_BYTES) + 1) as u64;
+    let read = text.take(rest).read_to_end(&mut whole).and_then(|_| with.budget.take(whole.len()));
+    if let Err(error) = read {
+        notes.push(error.to_string());
+        return None;
+    }
+    if whole.len() > MAX_SUMMARY_BYTES {
+        notes.push(format!("more than {} bytes: not read", count(MAX_SUMMARY_BYTES as u64)));
+        return None;
+    }
+    String::from_utf8(whole).map_err(|_| notes.push("not text".to_owned())).ok()
+}
+
+/// What can only be read from a file of its own, from an archive: in a file without a name.
+fn copy(
     head: &[u8],
     text: &mut Text<'_>,
     with: &mut Reading<'_>,

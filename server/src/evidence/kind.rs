@@ -22,6 +22,10 @@ pub(crate) enum Kind {
     ClientResults,
     /// Metrics of a process at one time.
     Metrics,
+    /// Metrics of many processes over time, by Tachometer.
+    Tachometer,
+    /// A load generator's summary of runs.
+    Summary,
     /// A recording of Radixscope.
     Recording,
     /// Nothing that is read.
@@ -35,6 +39,8 @@ impl Kind {
             Self::Log => "log",
             Self::ClientResults => "client results",
             Self::Metrics => "metrics",
+            Self::Tachometer => "Tachometer metrics",
+            Self::Summary => "summary of runs",
             Self::Recording => "recording",
             Self::Other => "not read",
         }
@@ -67,9 +73,8 @@ pub(super) fn kind(head: &[u8]) -> (Kind, Option<&'static str>) {
         return (Kind::Recording, None);
     }
     if head.starts_with(b"PAR1") {
-        return other(
-            "Parquet, as Tachometer's metrics are: it is not read; metrics as Prometheus text bring the same",
-        );
+        // What its columns are is only known at its end.
+        return (Kind::Tachometer, None);
     }
     if archive(head).is_some() || crate::source::gzip::is_gzip(head) {
         return other("packed within what is packed: unpack it first");
@@ -100,8 +105,7 @@ fn text_kind(head: &[u8]) -> (Kind, Option<&'static str>) {
         }
     }
     if has("\"schema_version\"") && has("\"input_config\"") {
-        let why = "aiperf's summary: its requests are in profile_export.jsonl";
-        return (Kind::Other, Some(why));
+        return (Kind::Summary, None);
     }
     let first = head.trim_ascii_start().first();
     if is_json || first.is_some_and(|first| matches!(first, b'{' | b'[')) {
@@ -126,8 +130,8 @@ mod tests {
             (br#"{"time":"2026-11-27T06:53:19Z","level":"INFO","message":"x"}"#, Kind::Log),
             (b"# HELP a b\n# TYPE a counter\na 1\n", Kind::Metrics),
             (b"\x89MCAP0\r\n", Kind::Recording),
-            (b"PAR1\x15\x04", Kind::Other),
-            (b"{\n  \"schema_version\": \"1.4\",\n  \"input_config\": {}\n}", Kind::Other),
+            (b"PAR1\x15\x04", Kind::Tachometer),
+            (b"{\n  \"schema_version\": \"1.4\",\n  \"input_config\": {}\n}", Kind::Summary),
             (b"a\0b", Kind::Other),
         ];
         for (head, expected) in kinds {

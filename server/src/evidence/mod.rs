@@ -19,6 +19,7 @@ mod report;
 mod runs;
 mod snapshot_name;
 mod spool;
+mod tachometer;
 mod timeline;
 
 #[cfg(test)]
@@ -34,6 +35,7 @@ use anyhow::{Context as _, bail};
 use bytes::Bytes;
 
 use radixscope_dynamo::subject::{self, Subject};
+use radixscope_insight::baseline::{Baseline, Import, Results, Router};
 use radixscope_insight::check::Checks;
 use radixscope_intake::Payload;
 use radixscope_model::number_format::{count, duration, plural};
@@ -50,6 +52,7 @@ use kind::Kind;
 pub(crate) use report::Report;
 use runs::{Stretch, runs};
 use spool::{Spool, Spooled};
+use tachometer::{Response, Responses};
 use timeline::{Source, Timeline};
 
 /// Times of requests that are noted of all files together, to compare clocks; the clocks of further files are not compared.
@@ -79,6 +82,8 @@ pub(crate) struct Opened {
     pub(crate) series: Series<BufReader<File>>,
     /// What was found.
     pub(crate) report: Report,
+    /// Summaries of runs, to compare with.
+    pub(crate) baselines: Vec<Baseline>,
 }
 
 /// Reads all files and puts them together. `is_stopped`: somebody wants the end of it.
@@ -118,8 +123,50 @@ pub(crate) fn open(options: Options, is_stopped: &dyn Fn() -> bool) -> anyhow::R
     }
     let (cluster, elsewhere, file) = written?;
     let series = Series::of(vec![Recording::open(BufReader::new(file))?])?;
+    let baselines = baselines(&mut files);
     let report = Report::new(files, clocks, (all, chosen), elsewhere, &cluster);
-    Ok(Opened { series, report })
+    Ok(Opened { series, report, baselines })
+}
+
+/// The summaries of runs, as baselines to compare with: one for each folder that has some. How their requests were routed they do not say.
+fn baselines(files: &mut [FileReport]) -> Vec<Baseline> {
+    let mut folders: BTreeMap<String, (Results, Vec<usize>)> = BTreeMap::new();
+    for (ix, file) in files.iter_mut().enumerate() {
+        let Some(text) = file.summary.take() else { continue };
+        let Some(folder) = sweep_folder(&file.name) else {
+            file.notes.push("of a warm-up: not compared".to_owned());
+            continue;
+        };
+        let (results, members) = folders.entry(folder.to_owned()).or_default();
+        match results.add(&text) {
+            Ok(()) => members.push(ix),
+            Err(error) => file.notes.push(error.to_string()),
+        }
+    }
+    let mut all = Vec::new();
+    for (folder, (results, members)) in folders {
+        let name = folder.rsplit('/').find(|part| !part.is_empty()).unwrap_or("runs");
+        let Import { baselines, notices } = results.finish(name, Router::Other);
+        for &ix in &members {
+            files[ix].notes.push(format!("baseline {name} in Compare"));
+            files[ix].notes.extend(notices.iter().map(ToString::to_string));
+        }
+        all.extend(baselines.into_iter().filter(|baseline| !baseline.rows().is_empty()));
+    }
+    all
+}
+
+/// The folder of a sweep that a summary is in: aiperf's runs lie in folders of their own in it. `None`: it is of a warm-up.
+fn sweep_folder(name: &str) -> Option<&str> {
+    let parts = || name.split('/');
+    if parts().any(|part| part == "phases") {
+        return None;
+    }
+    let own = ["profile_runs", "aggregate", "sweep_aggregate"];
+    let is_own = |part: &str| own.contains(&part) || part.starts_with("concurrency_");
+    let kept = parts().take_while(|part| !is_own(part)).map(|part| part.len() + 1).sum::<usize>();
+    let end = name.rfind('/').unwrap_or(0).min(kept.saturating_sub(1));
+    Some(&name[..end])
 }
 
 /// Reads each file once.
@@ -186,8 +233,9 @@ fn recordings(mut files: Vec<FileReport>, save: Option<PathBuf>) -> anyhow::Resu
     let cluster = series.state_at(to)?.cluster;
     let run = Stretch { from, to };
     let clocks = vec![Clock::Unchecked; files.len()];
+    let baselines = baselines(&mut files);
     let report = Report::new(files, clocks, (vec![run], run), 0, &cluster);
-    Ok(Opened { series, report })
+    Ok(Opened { series, report, baselines })
 }
 
 /// What is known of each file's clock.
@@ -250,6 +298,7 @@ impl Merging<'_> {
         let merge = spool.merge(|file| self.ahead_ms(file))?;
         let mut elsewhere = 0;
         let mut timeline: Option<Timeline> = None;
+        let mut responses = Responses::default();
         let subject = subject::parse(subject::REQUEST_TRACE).map(Arc::new);
         let names: Vec<Arc<str>> = self.files.iter().map(|file| self.log_or_process(file)).collect();
         // Both go into the time line, which begins with the first record.
@@ -273,6 +322,12 @@ impl Merging<'_> {
                 (Kind::Log, _) => Payload::LogLine { log: Arc::clone(&names[file]), line: text },
                 (Kind::ClientResults, _) => Payload::ClientResult { line: text },
                 (Kind::Metrics, _) => Payload::Scrape { process: Arc::clone(&names[file]), text },
+                (Kind::Tachometer, _) => {
+                    for response in responses.take(file, at, &text) {
+                        of_response(timeline, &of_files, response);
+                    }
+                    continue;
+                }
                 _ => continue,
             };
             timeline.take(source, at, payload);
@@ -283,7 +338,16 @@ impl Merging<'_> {
                 bail!("stopped while files were put together");
             }
         }
-        let Some(timeline) = timeline else { bail!("no record is of this run") };
+        let Some(mut timeline) = timeline else { bail!("no record is of this run") };
+        for response in responses.end() {
+            of_response(&mut timeline, &of_files, response);
+        }
+        if responses.left_out > 0 {
+            tracing::warn!(
+                samples = responses.left_out,
+                "of Tachometer's metrics some are left out: histograms whose sum it does not have, or too many in a response"
+            );
+        }
         let (cluster, file) = timeline.end()?;
         Ok((cluster, elsewhere, file))
     }
@@ -326,6 +390,13 @@ impl Merging<'_> {
     }
 }
 
+fn of_response(timeline: &mut Timeline, of_files: &[Option<usize>], response: Response) {
+    let Response { file, endpoint, at, text } = response;
+    if let Some(source) = of_files.get(file).copied().flatten() {
+        timeline.take(source, at, Payload::Scrape { process: endpoint, text: Bytes::from(text) });
+    }
+}
+
 fn of_trace(subject: &Arc<Subject>, message: Bytes) -> Payload {
     Payload::Nats { subject: Arc::clone(subject), message }
 }
@@ -345,7 +416,7 @@ fn source_kind(kind: Kind) -> Option<SourceKind> {
         Kind::RequestTraces => Some(SourceKind::RequestTraces),
         Kind::Log => Some(SourceKind::Logs),
         Kind::ClientResults => Some(SourceKind::ClientResults),
-        Kind::Metrics => Some(SourceKind::Prometheus),
-        Kind::Recording | Kind::Other => None,
+        Kind::Metrics | Kind::Tachometer => Some(SourceKind::Prometheus),
+        Kind::Recording | Kind::Summary | Kind::Other => None,
     }
 }

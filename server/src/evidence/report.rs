@@ -93,7 +93,7 @@ impl Report {
                 "what clients waited for, with the network and queues before the frontend: aiperf's profile_export.jsonl",
             ),
             (
-                self.has(Kind::Metrics),
+                self.has(Kind::Metrics) || self.has(Kind::Tachometer),
                 "queues, load and KV memory of workers, settings: responses of /metrics as text, one file each, every few seconds, \
                  with the time in their names",
             ),
@@ -185,7 +185,13 @@ impl fmt::Display for FileLine<'_> {
                     write!(f, ", {} not understood", count(file.bad))?;
                 }
             }
-            Kind::Metrics | Kind::Recording | Kind::Other => {}
+            Kind::Tachometer => {
+                write!(f, ", {} read", plural(file.records, "sample", "samples"))?;
+                if file.bad > 0 {
+                    write!(f, ", {} not understood", count(file.bad))?;
+                }
+            }
+            Kind::Metrics | Kind::Summary | Kind::Recording | Kind::Other => {}
         }
         if let Some((from, to)) = file.range {
             write!(f, "; {}", span(from, to))?;

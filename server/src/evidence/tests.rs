@@ -3,13 +3,15 @@
 use std::fs;
 use std::io::{Cursor, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use radixscope_captures::Recording as Captured;
 use radixscope_model::id::Millis;
-use radixscope_model::record::DecisionSource;
+use radixscope_model::record::{Counter, DecisionSource, Gauge, HistogramKind};
+use radixscope_state::cluster::{Distribution, ProcessState};
 use tempfile::TempDir;
 use zip::write::SimpleFileOptions;
 
@@ -98,7 +100,7 @@ fn zip(files: &Files) -> Vec<u8> {
 fn open_in(folder: &TempDir, paths: &[&str], run: Option<u32>) -> anyhow::Result<(Cluster, String)> {
     let paths = paths.iter().map(|path| folder.path().join(path)).collect();
     let options = Options { paths, run, max_bytes: MAX_BYTES, checks: Checks::default(), save: None };
-    let Opened { mut series, report } = open(options, &|| false)?;
+    let Opened { mut series, report, .. } = open(options, &|| false)?;
     let (_, to) = series.range();
     let folded = series.state_at(to)?;
     assert!(folded.damaged.is_none() && folded.missing == 0);
@@ -120,6 +122,101 @@ fn refused(folder: &TempDir, path: &str, run: Option<u32>) -> String {
 #[track_caller]
 fn contains(text: &str, parts: &[&str]) {
     parts.iter().for_each(|part| assert!(text.contains(part), "{part:?} in:\n{text}"));
+}
+
+/// What Tachometer leaves of the metrics that were recorded in the capture 1.6.1-healthy.
+fn tachometer() -> Vec<u8> {
+    fs::read(fixture("tachometer/final.parquet")).unwrap()
+}
+
+/// When its first sample was taken, and the time after it at which its last was.
+const TACHOMETER_BEGAN_MS: u64 = 1_795_197_951_985;
+const TACHOMETER_LASTS_MS: u64 = 86_999;
+
+/// Of a process: times to first token of the session, how many are above 50 ms, requests that ended well, and in flight.
+type Figures = (Option<u64>, Option<(u64, u64)>, Option<f64>, Option<f64>);
+
+/// Of each process.
+fn figures(cluster: &Cluster) -> BTreeMap<String, Figures> {
+    let of = |process: &ProcessState| {
+        let ttft = process.session(HistogramKind::Ttft);
+        let (count, above) = (ttft.as_ref().map(Distribution::count), ttft.as_ref().map(|of| of.above(0.05)));
+        (count, above, process.counted(Counter::RequestsOk), process.gauge(Gauge::InFlightRequests))
+    };
+    cluster.processes().iter().map(|process| (process.name.clone(), of(process))).collect()
+}
+
+#[test]
+fn metrics_of_tachometer_are_those_that_the_processes_answered() {
+    let files = named(&[("run/metrics/final.parquet", tachometer())]);
+    let plain = folder(&files);
+    let path = plain.path().join("run/metrics/final.parquet");
+    let ended = SystemTime::UNIX_EPOCH + Duration::from_millis(TACHOMETER_BEGAN_MS + TACHOMETER_LASTS_MS);
+    fs::File::options().write(true).open(&path).unwrap().set_modified(ended).unwrap();
+    let (from_parquet, report) = open_in(&plain, &["run"], None).unwrap();
+    contains(
+        &report,
+        &[
+            "run/metrics/final.parquet: Tachometer metrics, 18,724 samples read; ",
+            "time by when the file was changed, which is that of its last sample",
+        ],
+    );
+    // The responses themselves.
+    let names = |from: &str| match from {
+        "frontend" => "frontend_0".to_owned(),
+        worker => format!("backend_agg{}_rank0", worker.trim_start_matches("worker")),
+    };
+    let scrapes = Captured::fixture("1.6.1-healthy").scrapes();
+    let responses = scrapes.map(|scrape| {
+        let at_ms = (scrape.at_s * 1_000.0) as u64;
+        (format!("run/{at_ms}/{}.prom", names(&scrape.process)), scrape.text.into_bytes())
+    });
+    let (from_text, _) = opened(&responses.collect());
+    let (parquet, text) = (figures(&from_parquet), figures(&from_text));
+    assert_eq!(parquet.len(), 4, "{:?}", parquet.keys());
+    assert_eq!(parquet, text);
+    assert!(parquet["frontend_0"].0.is_some_and(|count| count > 100), "{parquet:?}");
+}
+
+#[test]
+fn parquet_that_is_damaged_or_of_others_is_named_and_the_rest_is_read() {
+    let whole = tachometer();
+    let mut broken = whole.clone();
+    // Every byte of the data once in a while: pages, then the schema at the end.
+    let flipped: Vec<Vec<u8>> = (0..whole.len())
+        .step_by(2_477)
+        .map(|at| {
+            broken.copy_from_slice(&whole);
+            broken[at] ^= 0xff;
+            broken.clone()
+        })
+        .collect();
+    let mut files = client_run();
+    files.push(("short.parquet".into(), whole[..whole.len() / 2].to_vec()));
+    files.push(("empty.parquet".into(), b"PAR1".to_vec()));
+    files.extend(flipped.into_iter().enumerate().map(|(n, bytes)| (format!("flipped{n}.parquet"), bytes)));
+    let (cluster, report) = opened(&files);
+    assert_eq!(cluster.decisions().totals().count, 3);
+    contains(
+        &report,
+        &["short.parquet: not read; Parquet that cannot be read: ", "empty.parquet: not read; "],
+    );
+}
+
+#[test]
+fn summaries_of_runs_are_baselines_to_compare_with() {
+    let sweep = fixture("aiperf/0.13.0-sweep/kv");
+    let alone = folder(&client_run());
+    let paths = vec![sweep, alone.path().join("run")];
+    let options = Options { paths, run: None, max_bytes: MAX_BYTES, checks: Checks::default(), save: None };
+    let Opened { report, baselines, .. } = open(options, &|| false).unwrap();
+    let [baseline] = &baselines[..] else { panic!("{baselines:?}\n{report}") };
+    let levels: Vec<_> = baseline.rows().iter().map(|row| (row.concurrency, row.runs.finished)).collect();
+    assert_eq!((baseline.name(), levels), ("kv", vec![(4.0, Some(2)), (8.0, Some(2)), (16.0, Some(2))]));
+    contains(&report.to_string(), &["summary of runs; baseline kv in Compare"]);
+    assert_eq!(sweep_folder("a/b/phases/warmup/profile_export_aiperf.json"), None);
+    assert_eq!(sweep_folder("a/profile_runs/trial_0001/concurrency_4/x.json"), Some("a"));
+    assert_eq!((sweep_folder("a/b/x.json"), sweep_folder("x.json")), (Some("a/b"), Some("")));
 }
 
 #[test]
@@ -278,7 +375,7 @@ fn a_pause_of_minutes_does_not_end_a_run_and_costs_no_rows() {
     let place = folder(&named(&[("t/traces.jsonl", text.into_bytes())]));
     let paths = vec![place.path().to_owned()];
     let options = Options { paths, run: None, max_bytes: MAX_BYTES, checks: Checks::default(), save: None };
-    let Opened { mut series, report } = open(options, &|| false).unwrap();
+    let Opened { mut series, report, .. } = open(options, &|| false).unwrap();
     contains(&report.to_string(), &["Run: 2026-11-26 15:05:50 to 15:14:55 UTC", "Decisions: 22"]);
     let mut rows = 0;
     let damaged = series.each(radixscope_recording::Channel::Timeline, &mut |_| rows += 1);
@@ -398,8 +495,8 @@ fn what_is_no_evidence_is_listed_with_the_reason() {
     contains(
         &report,
         &[
-            "final.parquet: not read; Parquet, as Tachometer's metrics are",
-            "profile_export_aiperf.json: not read; aiperf's summary",
+            "final.parquet: not read; Parquet that cannot be read: ",
+            "profile_export_aiperf.json: summary of runs; this JSON is none of aiperf's",
             "empty.log: not read; empty",
             "picture.png: not read; binary",
             "notes.txt: text, 1 line of which none is about routing",
