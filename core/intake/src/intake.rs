@@ -9,9 +9,10 @@ use crate::command::Command;
 use crate::ingest::{Break, Ingest, Missing, Published, RequestObservation, Sink, present};
 use crate::payload::Received;
 use crate::routing::{Routing, is_known, returns, said_ms};
-use radixscope_model::id::{Millis, SourceIx, Worker};
+use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{
     Entry, MissedCause, Record, ReportedSettings, RouterRef, SettingsSource, SourceKind, Topic,
+    WorkerIdentity,
 };
 use radixscope_state::cluster::{Cluster, Follow};
 use radixscope_state::sink::RecordSink;
@@ -46,6 +47,35 @@ impl Intake {
         for record in doubted.into_iter().chain(in_flight) {
             sink.append(&Entry { at_ms: away.since_ms, record });
         }
+    }
+
+    /// Goes on from the state of a recording whose records follow, see [`Self::replay`]: nothing was missed, and the workers and sources
+    /// of that state keep their indices.
+    pub fn adopt(&mut self, at_ms: Millis, cluster: &Cluster) {
+        self.ingest.adopt(at_ms, cluster);
+    }
+
+    /// Takes in a worker that a recording introduces or names; gives its index here. `None`: there are too many.
+    pub fn adopt_worker(
+        &mut self,
+        at_ms: Millis,
+        identity: &WorkerIdentity<'_>,
+        sink: &mut impl RecordSink,
+    ) -> Option<WorkerIx> {
+        let (worker, is_news) = self.ingest.adopt_worker(at_ms, identity, sink.cluster())?;
+        if is_news {
+            let record = Record::Worker(Box::new(WorkerIdentity { worker, ..identity.clone() }));
+            self.replay(&Entry { at_ms, record }, sink);
+        }
+        Some(worker)
+    }
+
+    /// Takes a record of a recording as it is, between what sources bring. Indices of workers are those here.
+    pub fn replay(&mut self, entry: &Entry<'_>, sink: &mut impl RecordSink) {
+        self.follow_blocks(sink);
+        let Self { routing, block_lifetimes, .. } = self;
+        RoutingSink { routing, block_lifetimes, sink }.published(entry, Published::default());
+        self.routing.begin_to_remember(entry.at_ms);
     }
 
     /// Records that sources of a restored state, which were not announced again, have ended.

@@ -14,7 +14,9 @@ mod bounds;
 mod clocks;
 mod file;
 mod find;
+mod joined;
 mod kind;
+mod merging;
 mod report;
 mod runs;
 mod snapshot_name;
@@ -29,38 +31,27 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use bytes::Bytes;
-
-use radixscope_dynamo::subject::{self, Subject};
 use radixscope_insight::baseline::{Baseline, Import, Results, Router};
 use radixscope_insight::check::Checks;
-use radixscope_intake::Payload;
-use radixscope_model::number_format::{count, duration, plural};
+use radixscope_model::number_format::{count, duration};
 use radixscope_model::record::SourceKind;
 use radixscope_recording::{Recording, Series};
-use radixscope_state::cluster::Cluster;
 
 use crate::recording;
-use crate::time::random;
 use bounds::Budget;
 use clocks::{Clock, clocks};
 use file::{FileReport, Reading};
+use joined::Base;
 use kind::Kind;
+use merging::{Merged, Merging};
 pub(crate) use report::Report;
 use runs::{Stretch, runs};
-use spool::{Spool, Spooled};
-use tachometer::{Response, Responses};
-use timeline::{Source, Timeline};
+use spool::Spool;
 
 /// Times of requests that are noted of all files together, to compare clocks; the clocks of further files are not compared.
 const MAX_NOTED: usize = 500_000;
-
-/// Said of a recording among other files.
-const NOT_MERGED: &str =
-    "not merged: the records of a recording are joined already; open it by itself, with radixscope replay";
 
 /// What is put together, and how.
 pub(crate) struct Options {
@@ -97,11 +88,7 @@ pub(crate) fn open(options: Options, is_stopped: &dyn Fn() -> bool) -> anyhow::R
     if !has_records {
         return recordings(files, save);
     }
-    for file in &mut files {
-        if file.recording.take().is_some() {
-            file.notes.push(NOT_MERGED.to_owned());
-        }
-    }
+    let base = recording_among(&mut files);
     let clocks = clocks_of(&files);
     let (all, chosen) = chosen_run(&files, &clocks, run)?;
     let to = match &save {
@@ -114,14 +101,20 @@ pub(crate) fn open(options: Options, is_stopped: &dyn Fn() -> bool) -> anyhow::R
         None => tempfile::tempfile()?,
     };
     let merging = Merging { files: &files, clocks: &clocks, run: chosen };
-    let written = merging.write(spool, checks, to, is_stopped);
+    let written = match base {
+        None => merging.write(spool, checks, to, is_stopped),
+        Some(base) => merging.join(spool, checks, base, to, is_stopped),
+    };
     if written.is_err()
         && let Some(path) = &save
     {
         // What there is of it is of no use, and in the way of another attempt. That it fails is not worth more words.
         let _ = std::fs::remove_file(path);
     }
-    let (cluster, elsewhere, file) = written?;
+    let Merged { cluster, elsewhere, file, joined } = written?;
+    if let Some((ix, joins)) = joined {
+        files[ix].notes.push(joins.to_string());
+    }
     let series = Series::of(vec![Recording::open(BufReader::new(file))?])?;
     let baselines = baselines(&mut files);
     let report = Report::new(files, clocks, (all, chosen), elsewhere, &cluster);
@@ -202,10 +195,25 @@ fn read(
     Ok((files, spool))
 }
 
-/// Nothing but recordings.
-fn recordings(mut files: Vec<FileReport>, save: Option<PathBuf>) -> anyhow::Result<Opened> {
+/// The recording among other files. One that cannot be joined with them is named.
+fn recording_among(files: &mut [FileReport]) -> Option<Base> {
+    let opened = opened(files);
+    let ix = files.iter().position(|file| file.kind == Kind::Recording && file.range.is_some())?;
+    let file = &mut files[ix];
+    let read = |series| Base::read(ix, series, &mut file.noted, &mut file.stretches);
+    match Series::of(opened).and_then(read) {
+        Ok(base) => Some(base),
+        Err(error) => {
+            file.notes.push(format!("not joined with the other files: {error}"));
+            None
+        }
+    }
+}
+
+/// The recordings of files. What is wrong with one stands in its notes.
+fn opened(files: &mut [FileReport]) -> Vec<Recording<BufReader<File>>> {
     let mut opened = Vec::new();
-    for file in &mut files {
+    for file in files {
         let Some(recording) = file.recording.take() else { continue };
         match Recording::open(BufReader::new(recording)) {
             Ok(recording) => {
@@ -221,6 +229,12 @@ fn recordings(mut files: Vec<FileReport>, save: Option<PathBuf>) -> anyhow::Resu
             Err(error) => file.notes.push(error.to_string()),
         }
     }
+    opened
+}
+
+/// Nothing but recordings.
+fn recordings(mut files: Vec<FileReport>, save: Option<PathBuf>) -> anyhow::Result<Opened> {
+    let opened = opened(&mut files);
     if opened.is_empty() {
         let listed = Report::listed(&files);
         bail!("there is no evidence in these files:\n{listed}");
@@ -240,11 +254,12 @@ fn recordings(mut files: Vec<FileReport>, save: Option<PathBuf>) -> anyhow::Resu
 
 /// What is known of each file's clock.
 fn clocks_of(files: &[FileReport]) -> Vec<Clock> {
-    // A frontend's is the one that the page speaks of.
+    // A frontend's is the one that the page speaks of, unless there is a recording.
     let rank = |kind| match kind {
-        Kind::RequestTraces => 0,
-        Kind::Log => 1,
-        _ => 2,
+        Kind::Recording => 0,
+        Kind::RequestTraces => 1,
+        Kind::Log => 2,
+        _ => 3,
     };
     let noted: Vec<_> = files.iter().map(|file| (rank(file.kind), &file.noted)).collect();
     clocks(&noted)
@@ -275,130 +290,6 @@ fn chosen_run(
             if there == 1 { "is one run".to_owned() } else { format!("are {there} runs") }
         ),
     }
-}
-
-/// What is merged.
-struct Merging<'m> {
-    files: &'m [FileReport],
-    clocks: &'m [Clock],
-    run: Stretch,
-}
-
-impl Merging<'_> {
-    /// Writes the recording: the state at its end, how many records are of other runs, and the file from its beginning.
-    fn write(
-        &self,
-        spool: Spool,
-        checks: Checks,
-        to: File,
-        is_stopped: &dyn Fn() -> bool,
-    ) -> anyhow::Result<(Cluster, u64, File)> {
-        let (sources, of_files) = self.sources();
-        let named: Vec<_> = sources.iter().map(|source| (source.name.clone(), source.kind)).collect();
-        let merge = spool.merge(|file| self.ahead_ms(file))?;
-        let mut elsewhere = 0;
-        let mut timeline: Option<Timeline> = None;
-        let mut responses = Responses::default();
-        let subject = subject::parse(subject::REQUEST_TRACE).map(Arc::new);
-        let names: Vec<Arc<str>> = self.files.iter().map(|file| self.log_or_process(file)).collect();
-        // Both go into the time line, which begins with the first record.
-        let mut begins = Some((checks, to));
-        for record in merge {
-            let Spooled { file, at, text } = record?;
-            let Some(source) = of_files.get(file).copied().flatten().filter(|_| self.run.covers(at)) else {
-                elsewhere += 1;
-                continue;
-            };
-            if timeline.is_none()
-                && let Some((checks, to)) = begins.take()
-            {
-                let meta = recording::meta(random(), random(), at, &named);
-                timeline = Some(Timeline::new(&sources, checks, (to, &meta), at)?);
-            }
-            let Some(timeline) = &mut timeline else { continue };
-            let text = Bytes::from(text);
-            let payload = match (self.files[file].kind, &subject) {
-                (Kind::RequestTraces, Some(subject)) => of_trace(subject, text),
-                (Kind::Log, _) => Payload::LogLine { log: Arc::clone(&names[file]), line: text },
-                (Kind::ClientResults, _) => Payload::ClientResult { line: text },
-                (Kind::Metrics, _) => Payload::Scrape { process: Arc::clone(&names[file]), text },
-                (Kind::Tachometer, _) => {
-                    for response in responses.take(file, at, &text) {
-                        of_response(timeline, &of_files, response);
-                    }
-                    continue;
-                }
-                _ => continue,
-            };
-            timeline.take(source, at, payload);
-            if timeline.has_failed() {
-                break;
-            }
-            if is_stopped() {
-                bail!("stopped while files were put together");
-            }
-        }
-        let Some(mut timeline) = timeline else { bail!("no record is of this run") };
-        for response in responses.end() {
-            of_response(&mut timeline, &of_files, response);
-        }
-        if responses.left_out > 0 {
-            tracing::warn!(
-                samples = responses.left_out,
-                "of Tachometer's metrics some are left out: histograms whose sum it does not have, or too many in a response"
-            );
-        }
-        let (cluster, file) = timeline.end()?;
-        Ok((cluster, elsewhere, file))
-    }
-
-    fn ahead_ms(&self, file: usize) -> i64 {
-        self.clocks.get(file).map_or(0, |clock| clock.ahead_ms())
-    }
-
-    fn log_or_process(&self, file: &FileReport) -> Arc<str> {
-        match file.kind {
-            Kind::Metrics => file.process.as_str().into(),
-            _ => file.name.as_str().into(),
-        }
-    }
-
-    /// The sources of the recording: one for each kind of file and clock. With the source of each file.
-    fn sources(&self) -> (Vec<Source>, Vec<Option<usize>>) {
-        let mut grouped: BTreeMap<(Kind, i64), Vec<usize>> = BTreeMap::new();
-        for (ix, file) in self.files.iter().enumerate() {
-            if source_kind(file.kind).is_some() && file.records + file.bad > 0 {
-                grouped.entry((file.kind, self.ahead_ms(ix))).or_default().push(ix);
-            }
-        }
-        let mut of_files = vec![None; self.files.len()];
-        let mut sources = Vec::new();
-        for ((kind, ahead_ms), members) in grouped {
-            let Some(source_kind) = source_kind(kind) else { continue };
-            let records = members.iter().map(|&ix| self.files[ix].records).sum();
-            let clock = clock_words(ahead_ms).map(|words| format!(", clock {words}")).unwrap_or_default();
-            let detail = format!(
-                "Read from {}: {}{clock}.",
-                plural(members.len() as u64, "file", "files"),
-                plural(records, "record", "records")
-            );
-            members.iter().for_each(|&ix| of_files[ix] = Some(sources.len()));
-            let name = format!("files/{}{clock}", kind.as_str());
-            sources.push(Source { name, kind: source_kind, ahead_ms, detail });
-        }
-        (sources, of_files)
-    }
-}
-
-fn of_response(timeline: &mut Timeline, of_files: &[Option<usize>], response: Response) {
-    let Response { file, endpoint, at, text } = response;
-    if let Some(source) = of_files.get(file).copied().flatten() {
-        timeline.take(source, at, Payload::Scrape { process: endpoint, text: Bytes::from(text) });
-    }
-}
-
-fn of_trace(subject: &Arc<Subject>, message: Bytes) -> Payload {
-    Payload::Nats { subject: Arc::clone(subject), message }
 }
 
 /// In words by how much a clock is ahead; `None`: it is not.

@@ -3,18 +3,22 @@
 use std::fs;
 use std::io::{Cursor, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use radixscope_captures::Recording as Captured;
-use radixscope_model::id::Millis;
-use radixscope_model::record::{Counter, DecisionSource, Gauge, HistogramKind};
-use radixscope_state::cluster::{Distribution, ProcessState};
+use radixscope_dynamo::subject;
+use radixscope_intake::Payload;
+use radixscope_model::id::{Millis, Worker, WorkerIx};
+use radixscope_model::record::{Counter, DecisionSource, Gauge, HistogramKind, SourceKind};
+use radixscope_state::cluster::{Cluster, DecisionEntry, Distribution, ProcessState, WorkerState};
 use tempfile::TempDir;
 use zip::write::SimpleFileOptions;
 
+use super::timeline::{Source, Timeline};
 use super::*;
 
 const MAX_BYTES: u64 = 1 << 30;
@@ -530,9 +534,117 @@ fn a_recording_is_opened_by_itself_also_from_an_archive_and_can_be_saved() {
     assert_eq!(cluster.clients().joined(), 3);
     contains(&report, &["r.tgz!a/saved.mcap: recording; 2026-11-27"]);
     assert!(!report.contains("Absent"));
-    // Among other files it is named, and they are shown.
-    let (_, report) = open_in(&place, &["run", "saved.mcap"], None).unwrap();
-    contains(&report, &["saved.mcap: recording; not merged"]);
+}
+
+/// A recording of what NATS carried in a capture.
+fn recorded(captured: &Captured, to: &Path) -> Cluster {
+    let named = [("nats://capture".to_owned(), SourceKind::Nats)];
+    let mut messages = captured.messages().peekable();
+    let began = Millis(messages.peek().unwrap().at_ms());
+    let meta = recording::meta(1, 2, began, &named);
+    let [(name, kind)] = named;
+    let source = Source { name, kind, ahead_ms: 0, detail: "Listening.".to_owned() };
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(to).unwrap();
+    let mut timeline = Timeline::new(&[source], Checks::default(), (file, &meta), began).unwrap();
+    for message in messages {
+        let Some(subject) = subject::parse(&message.subject).map(Arc::new) else { continue };
+        let at = Millis(message.at_ms());
+        timeline.take(0, at, Payload::Nats { subject, message: message.payload.clone() });
+    }
+    timeline.end().unwrap().0
+}
+
+/// A recording of what NATS carried in a capture, opened together with its frontend's log. The state of the recording alone too.
+fn joined_with_log(name: &str) -> (Cluster, Cluster, String) {
+    let place = tempfile::tempdir().unwrap();
+    let captured = Captured::fixture(name);
+    let alone = recorded(&captured, &place.path().join("live.mcap"));
+    let log: String = captured.log("frontend").map(|line| line + "\n").collect();
+    fs::write(place.path().join("frontend.log"), log).unwrap();
+    let (cluster, report) = open_in(&place, &["live.mcap", "frontend.log"], None).unwrap();
+    (alone, cluster, report)
+}
+
+/// Blocks that each worker holds and stored.
+fn held(cluster: &Cluster) -> BTreeMap<Worker, (u64, u64)> {
+    let of = |(ix, state): (WorkerIx, &WorkerState)| {
+        let blocks = cluster.trees().map(|(_, tree)| tree.holdings(ix.slot()).resident).sum();
+        (state.id, (blocks, state.stored_total))
+    };
+    cluster.workers().indexed().map(of).collect()
+}
+
+#[test]
+fn a_recording_without_decisions_and_the_log_of_its_frontend_are_one_time_line() {
+    let (alone, cluster, report) = joined_with_log("1.6.1-log-jsonl-debug");
+    contains(&report, &["live.mcap: recording; ", "joined with the other files: 0 results of clients, "]);
+    contains(&report, &["frontend.log: log, "]);
+    assert_eq!((alone.decisions().totals().count, alone.trees().count()), (0, 1));
+    // One worker, whoever names it first, with the blocks that the recording has.
+    assert_eq!(held(&cluster), held(&alone));
+    let decisions = cluster.decisions().totals().count;
+    assert!(decisions == 99 && report.contains(&format!("{decisions} decisions by them")), "{report}");
+    let is_known = |entry: &&DecisionEntry| {
+        cluster.worker(entry.decision.worker).is_some_and(|worker| worker.stored_total > 0)
+    };
+    assert_eq!(cluster.decisions().newest_first().filter(is_known).count() as u64, decisions);
+    let sources: Vec<_> =
+        cluster.sources().iter().map(|source| (source.name.as_str(), source.received > 0)).collect();
+    assert_eq!(sources, [("files/log", true), ("nats://capture", true)]);
+}
+
+#[test]
+fn decisions_of_a_recording_are_completed_by_the_log_of_its_frontend() {
+    let place = tempfile::tempdir().unwrap();
+    let lines: Vec<String> = Captured::fixture("1.5.1-healthy").log("frontend").collect();
+    let write = |name: &str, lines: &mut dyn Iterator<Item = &String>| {
+        let text: String = lines.map(|line| format!("{line}\n")).collect();
+        fs::write(place.path().join(name), text).unwrap();
+    };
+    // Of a frontend that does not log how requests end.
+    write("chosen.log", &mut lines.iter().filter(|line| !line.contains("request completed")));
+    write("frontend.log", &mut lines.iter());
+    let paths = vec![place.path().join("chosen.log")];
+    let save = Some(place.path().join("live.mcap"));
+    let options = Options { paths, run: None, max_bytes: MAX_BYTES, checks: Checks::default(), save };
+    drop(open(options, &|| false).unwrap());
+    let (alone, _) = open_in(&place, &["live.mcap"], None).unwrap();
+    let (cluster, report) = open_in(&place, &["live.mcap", "frontend.log"], None).unwrap();
+    contains(&report, &["; joined with the other files: 0 results of clients, more known of "]);
+    contains(&report, &["frontend.log: log, ", "clock agrees"]);
+    assert_eq!(cluster.decisions().totals().count, alone.decisions().totals().count);
+    let ended = |cluster: &Cluster| {
+        let all = cluster.decisions().newest_first();
+        all.filter(|entry| entry.progress.outcome.is_some()).count() as u64
+    };
+    // One had not ended when the log did.
+    let (by_log, _) = open_in(&place, &["frontend.log"], None).unwrap();
+    assert_eq!((ended(&alone), ended(&cluster)), (0, 90), "{report}");
+    assert_eq!(ended(&by_log), 90);
+}
+
+#[test]
+fn results_of_clients_are_joined_with_the_decisions_of_a_recording() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("client.log"), client_log()).unwrap();
+    let paths = vec![place.path().join("client.log")];
+    let save = Some(place.path().join("client.mcap"));
+    drop(
+        open(Options { paths, run: None, max_bytes: MAX_BYTES, checks: Checks::default(), save }, &|| false)
+            .unwrap(),
+    );
+    fs::write(place.path().join("profile_export.jsonl"), client_results()).unwrap();
+    let names = ["client.mcap", "client.log", "profile_export.jsonl"];
+    let (cluster, report) = open_in(&place, &names, None).unwrap();
+    contains(&report, &["joined with the other files: 3 results of clients"]);
+    assert_eq!((cluster.clients().joined(), cluster.decisions().totals().count), (3, 3));
+    let error_free = |name: &str| !report.contains(&format!("{name}: not read"));
+    assert!(names.into_iter().all(error_free));
+
+    // Recordings of two deployments cannot be.
+    recorded(&Captured::fixture("1.6.1-healthy"), &place.path().join("live.mcap"));
+    let (_, report) = open_in(&place, &["live.mcap", "client.mcap", "client.log"], None).unwrap();
+    contains(&report, &["not joined with the other files: "]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! second is over when a record of the next one comes. What follows is written as a recording, so that everything which reads one
 //! reads this.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use radixscope_insight::check::Checks;
 use radixscope_insight::timeline::RowInProgress;
 use radixscope_intake::{Intake, Payload, Received};
 use radixscope_model::frame::{BatchWriter, Digest};
-use radixscope_model::id::{Millis, Seq, SourceIx};
+use radixscope_model::id::{Millis, Seq, SourceIx, WorkerIx};
 use radixscope_model::record::{Entry, LinkState, Record, SourceKind};
 use radixscope_recording::{Channel, Meta, RecordingError, Writer, snapshot_frames};
 use radixscope_state::cluster::{Cluster, Follow};
@@ -23,14 +24,14 @@ use crate::recording::{FinishedDecisions, second};
 const BATCH_MS: u64 = 100;
 /// A batch that grows beyond this is published at once.
 const MAX_BATCH_BYTES: usize = 256 * 1024;
-const SECOND_MS: u64 = 1_000;
+pub(super) const SECOND_MS: u64 = 1_000;
 /// How long the seconds of a pause have anything to say: findings end, and what waits for its other parts is given up.
 const ACTIVE_MS: u64 = 150_000;
 /// How long after the last record the recording ends: until then what belongs together is joined.
 const END_AFTER_MS: u64 = 3_000;
 
 /// The state, and the recording that it is written to.
-struct Recorded {
+pub(super) struct Recorded {
     cluster: Cluster,
     to: Writer<BufWriter<File>>,
     batch: BatchWriter,
@@ -44,6 +45,68 @@ struct Recorded {
 }
 
 impl Recorded {
+    /// Begins a recording with a state at a time.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(super) fn begin(
+        cluster: Cluster,
+        (to, meta): (File, &Meta),
+        began: Millis,
+    ) -> Result<Self, RecordingError> {
+        let mut recorded = Self {
+            batch: BatchWriter::new(Seq(cluster.seq().0 + 1)),
+            cluster,
+            to: Writer::new(BufWriter::new(to), meta)?,
+            row: RowInProgress::default(),
+            ended: FinishedDecisions::default(),
+            spacing: None,
+            began: (began, Instant::now()),
+            published_ms: began,
+            failed: None,
+        };
+        recorded.keyframe(began);
+        Ok(recorded)
+    }
+
+    /// Goes on with another state.
+    pub(super) fn restart(&mut self, cluster: Cluster, at: Millis) {
+        self.publish(at, None);
+        self.batch = BatchWriter::new(Seq(cluster.seq().0 + 1));
+        self.cluster = cluster;
+        self.keyframe(at);
+    }
+
+    /// The time is `at`: publishes what waited long enough.
+    pub(super) fn reach(&mut self, at: Millis) {
+        if at.since(self.published_ms) >= BATCH_MS {
+            self.publish(at, None);
+        }
+    }
+
+    /// Ends the recording. The state, and the file.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub(super) fn end(mut self, at: Millis) -> Result<(Cluster, File), RecordingError> {
+        self.publish(at, Some(Digest(self.cluster.digest())));
+        for (channel, json) in second(Millis(u64::MAX), &self.cluster, None, &mut self.ended) {
+            let written = self.to.message(channel, at, &json);
+            self.note(written);
+        }
+        let Self { cluster, to, failed, .. } = self;
+        if let Some(failed) = failed {
+            return Err(failed);
+        }
+        let file = to.finish()?.into_inner().map_err(|error| RecordingError::from(error.into_error()))?;
+        Ok((cluster, file))
+    }
+
+    /// Whether writing failed: the rest need not be read.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
     fn instant(&self, at: Millis) -> Instant {
         let (began_ms, began) = self.began;
         began.checked_add(Duration::from_millis(at.since(began_ms))).unwrap_or(began)
@@ -81,7 +144,7 @@ impl Recorded {
         self.note(written);
     }
 
-    fn end_second(&mut self, at: Millis) {
+    pub(super) fn end_second(&mut self, at: Millis) {
         let digest = Digest(self.cluster.digest());
         self.publish(at, Some(digest));
         let row = self.row.end(at, &self.cluster);
@@ -138,6 +201,10 @@ pub(super) struct Timeline {
     intake: Intake,
     checks: Checks,
     sources: Vec<(SourceIx, String)>,
+    /// Indices of workers that the recording introduced, which may not be those that they have here.
+    adopted: BTreeMap<WorkerIx, WorkerIx>,
+    /// The same of sources.
+    adopted_sources: BTreeMap<SourceIx, SourceIx>,
     now: Millis,
     /// When the current second is over.
     second_ends: Millis,
@@ -153,22 +220,20 @@ impl Timeline {
     pub(super) fn new(
         sources: &[Source],
         checks: Checks,
-        (to, meta): (File, &Meta),
+        to: (File, &Meta),
         began: Millis,
     ) -> Result<Self, RecordingError> {
-        let mut recorded = Recorded {
-            cluster: Cluster::default(),
-            to: Writer::new(BufWriter::new(to), meta)?,
-            batch: BatchWriter::new(Seq(1)),
-            row: RowInProgress::default(),
-            ended: FinishedDecisions::default(),
-            spacing: None,
-            began: (began, Instant::now()),
-            published_ms: began,
-            failed: None,
-        };
-        recorded.keyframe(began);
-        let mut intake = Intake::default();
+        let recorded = Recorded::begin(Cluster::default(), to, began)?;
+        Ok(Self::with(recorded, Intake::default(), sources, checks, began))
+    }
+
+    fn with(
+        mut recorded: Recorded,
+        mut intake: Intake,
+        sources: &[Source],
+        checks: Checks,
+        began: Millis,
+    ) -> Self {
         let mut indices = Vec::new();
         for source in sources {
             let Some(ix) = intake.source(&source.name, source.kind, began, &mut recorded) else { continue };
@@ -179,7 +244,60 @@ impl Timeline {
             indices.push((ix, source.detail.clone()));
         }
         let second_ends = Millis(began.0.saturating_add(SECOND_MS));
-        Ok(Self { recorded, intake, checks, sources: indices, now: began, second_ends, last: began })
+        Self {
+            recorded,
+            intake,
+            checks,
+            sources: indices,
+            adopted: BTreeMap::new(),
+            adopted_sources: BTreeMap::new(),
+            now: began,
+            second_ends,
+            last: began,
+        }
+    }
+
+    /// Begins with the state of a recording, whose records are given to [`Self::replay`].
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(super) fn upon(
+        cluster: Cluster,
+        sources: &[Source],
+        checks: Checks,
+        to: (File, &Meta),
+        began: Millis,
+    ) -> Result<Self, RecordingError> {
+        let mut intake = Intake::default();
+        intake.adopt(began, &cluster);
+        Ok(Self::with(Recorded::begin(cluster, to, began)?, intake, sources, checks, began))
+    }
+
+    /// Takes the next record of the recording that it was begun with. Times never decrease.
+    pub(super) fn replay(&mut self, entry: &Entry<'_>) {
+        self.advance(entry.at_ms);
+        self.last = self.now;
+        let Self { intake, recorded, adopted, adopted_sources, now, .. } = self;
+        if let Record::Source { source, name, kind } = &entry.record {
+            if let Some(ix) = intake.source(name, *kind, *now, recorded) {
+                adopted_sources.insert(*source, ix);
+            }
+            return;
+        }
+        if let Record::Worker(identity) = &entry.record {
+            if let Some(worker) = intake.adopt_worker(*now, identity, recorded) {
+                adopted.insert(identity.worker, worker);
+            }
+            return;
+        }
+        let mut record = entry.record.clone();
+        // Those of the state that it was begun with have their indices.
+        if let Some(source) = record.source_mut() {
+            *source = adopted_sources.get(source).copied().unwrap_or(*source);
+        }
+        record.each_worker_mut(&mut |worker| *worker = adopted.get(worker).copied().unwrap_or(*worker));
+        intake.replay(&Entry { at_ms: *now, record }, recorded);
+        drop(intake.commands());
     }
 
     /// Takes the next record of a source. Times never decrease.
@@ -203,9 +321,7 @@ impl Timeline {
             self.end_second();
         }
         self.now = self.now.max(to);
-        if self.now.since(self.recorded.published_ms) >= BATCH_MS {
-            self.recorded.publish(self.now, None);
-        }
+        self.recorded.reach(self.now);
     }
 
     fn end_second(&mut self) {
@@ -230,24 +346,11 @@ impl Timeline {
             let record = Record::SourceState { source, state, detail };
             self.recorded.append(&Entry { at_ms: self.now, record });
         }
-        let at = self.now;
-        self.recorded.publish(at, Some(Digest(self.recorded.cluster.digest())));
-        for (channel, json) in
-            second(Millis(u64::MAX), &self.recorded.cluster, None, &mut self.recorded.ended)
-        {
-            let written = self.recorded.to.message(channel, at, &json);
-            self.recorded.note(written);
-        }
-        let Recorded { cluster, to, failed, .. } = self.recorded;
-        if let Some(failed) = failed {
-            return Err(failed);
-        }
-        let file = to.finish()?.into_inner().map_err(|error| RecordingError::from(error.into_error()))?;
-        Ok((cluster, file))
+        self.recorded.end(self.now)
     }
 
     /// Whether writing failed: the rest need not be read.
     pub(super) fn has_failed(&self) -> bool {
-        self.recorded.failed.is_some()
+        self.recorded.has_failed()
     }
 }

@@ -43,7 +43,7 @@ const SHOWN: &str = r#"(() => {
 const VIEWS: [(&str, &str, &str); 5] = [
     ("overview", "", "[data-testid=summary-in-flight] b"),
     ("findings", "view=findings", "[data-testid=checked-sums]"),
-    ("latency", "view=latency", "[data-testid=count-router-queue]"),
+    ("latency", "view=latency", "[data-testid=counts] td"),
     ("workers", "view=workers", "[data-testid=resident]"),
     ("kiosk", "kiosk", "[data-testid=kiosk-in-flight]"),
 ];

@@ -94,11 +94,25 @@ async fn the_page_shows_what_clients_measured_beside_the_frontend() {
         })
         .await;
         page.open(&server.url("/?view=latency")).await;
-        page.until("Latency has the client's line", async |page| {
+        page.until("Latency has the client's figures", async |page| {
             let text = page.text("ttft-client").await.unwrap_or_default();
-            wait::expect(text.starts_with("Client") && text.contains("3 of 3 results joined"), || text)
+            let from = page.attribute("[data-testid=ttft-client]", "title").await.unwrap_or_default();
+            let is_there = text.starts_with("at the client") && from.contains("3 of 3 results are joined");
+            wait::expect(is_there, || format!("{text} {from}"))
         })
         .await;
+        page.open(&server.url("/?view=decisions&ttft_slo=1&client=above_target")).await;
+        page.until("all are above a millisecond at the client", async |page| {
+            let rows = page.texts("[data-testid=ledger-row][data-decision]").await.len();
+            let chosen = page.text("filter-client").await.unwrap_or_default();
+            wait::expect(rows == 3 && chosen.contains("TTFT above target 3"), || format!("{rows} {chosen}"))
+        })
+        .await;
+        let of = async |query: &str| {
+            let response = server.json(&format!("/api/v1/decisions?client={query}")).await;
+            response["decisions"].as_array().map(Vec::len)
+        };
+        assert_eq!((of("within_target").await, of("unknown").await), (Some(3), Some(0)));
     })
     .await;
 }

@@ -4,10 +4,12 @@
 use radixscope_model::id::{Millis, SourceIx, WorkerIx};
 use radixscope_model::record::{
     DecisionSource, DepartureCause, Entry, EventTransport, LinkState, Record, SourceKind, Topic,
+    WorkerIdentity,
 };
 use radixscope_state::cluster::{Cluster, WorkerState};
 
 use super::engines::record_end;
+use super::interner::Presence;
 use super::{Break, Ingest, RecordOut, Sink, Tally};
 
 /// After this time a worker that discovery or a frontend would list, and does not, has left while nothing was received: their
@@ -41,6 +43,23 @@ impl Ingest {
             (!is_recorded).then_some(Record::Knowledge { worker, knowledge, why })
         });
         doubted.collect()
+    }
+
+    /// Takes in the workers and sources of a recording.
+    pub(crate) fn adopt(&mut self, at_ms: Millis, cluster: &Cluster) {
+        self.interner.resume(at_ms, cluster);
+        self.tallies.resize_with(cluster.sources().len(), Tally::default);
+    }
+
+    /// The index of a worker that a recording introduces or names, and whether that is news. `None`: there are too many.
+    pub(crate) fn adopt_worker(
+        &mut self,
+        at_ms: Millis,
+        identity: &WorkerIdentity<'_>,
+        cluster: &Cluster,
+    ) -> Option<(WorkerIx, bool)> {
+        let name = (&*identity.namespace, &*identity.component);
+        self.interner.intern(identity.id, name, false, Presence { cluster, at: Some(at_ms) })
     }
 
     /// The place of a source that was there before.

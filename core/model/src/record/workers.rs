@@ -1,7 +1,7 @@
-//! Which workers a record names: the one place that lists where their indices stand.
+//! Which workers and which source a record names: the one place that lists where their indices stand.
 
 use super::{Decision, Record, Reuse};
-use crate::id::WorkerIx;
+use crate::id::{SourceIx, WorkerIx};
 
 /// The place of the worker that a record is about; `$mutable` is `mut` or nothing.
 macro_rules! subject {
@@ -60,6 +60,19 @@ macro_rules! subject {
 }
 
 impl Record<'_> {
+    /// The source that the record is about, if it is about a known one.
+    pub fn source_mut(&mut self) -> Option<&mut SourceIx> {
+        match self {
+            Record::SourceState { source, .. }
+            | Record::Traffic { source, .. }
+            | Record::Recovered { source, .. }
+            | Record::Missed { source, .. }
+            | Record::Gaps { source, .. }
+            | Record::Rejected { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+
     /// The worker that the record is about, if it is about one.
     pub fn worker(&self) -> Option<WorkerIx> {
         subject!(self,).copied()
