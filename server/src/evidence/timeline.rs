@@ -85,7 +85,7 @@ impl Recorded {
         let digest = Digest(self.cluster.digest());
         self.publish(at, Some(digest));
         let row = self.row.end(at, &self.cluster);
-        for (channel, json) in second(at, &self.cluster, Some(&row), &mut self.ended) {
+        for (channel, json) in second(at, &self.cluster, Some(&row), &mut self.ended, &mut |_| {}) {
             let written = self.to.message(channel, at, &json);
             self.note(written);
         }
@@ -233,7 +233,7 @@ impl Timeline {
         let at = self.now;
         self.recorded.publish(at, Some(Digest(self.recorded.cluster.digest())));
         for (channel, json) in
-            second(Millis(u64::MAX), &self.recorded.cluster, None, &mut self.recorded.ended)
+            second(Millis(u64::MAX), &self.recorded.cluster, None, &mut self.recorded.ended, &mut |_| {})
         {
             let written = self.recorded.to.message(channel, at, &json);
             self.recorded.note(written);
