@@ -146,7 +146,8 @@ impl Files {
             let redactor = redactor.insert(Redactor::new(key));
             meta.sources = redactor.sources(&meta.sources);
         }
-        if let Some(backlog) = &backlog {
+        if let (Some(backlog), Some(folder)) = (&backlog, to.folder()) {
+            remove_orphans(folder)?;
             retained.drain(..).for_each(|file| backlog.push(file));
         }
         let files =
@@ -453,6 +454,18 @@ pub(super) fn recordings_in(folder: &Path) -> Result<Vec<RecordingFile>, Error> 
     }
     found.sort_by_key(|retained| retained.began_ms);
     Ok(found)
+}
+
+/// Deletes what stands beside recordings that are not there: a process was killed before its first state was on the disk.
+fn remove_orphans(folder: &Path) -> Result<(), Error> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let recording = path.with_extension(&SUFFIX[1..]);
+        if sidecars(&path).contains(&path) && began_ms(&recording).is_some() && !recording.exists() {
+            std::fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
 }
 
 /// Metadata of the newest recording in a folder, which new files continue.

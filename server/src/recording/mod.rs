@@ -40,8 +40,8 @@ use files::Files;
 pub(crate) use opened::{Newest, RecordingReader, log_fetched, newest, open, open_between};
 pub(crate) use redact::{Redacted, RedactionKey, Redactor};
 pub(crate) use source::run as report_status;
-use store::{Backlog, Store};
 pub(crate) use store::StoredStatus;
+use store::{Backlog, Store};
 
 /// Maximum queued items: several minutes of ten batches per second.
 const MAX_QUEUED: usize = 4_096;

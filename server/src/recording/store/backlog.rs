@@ -98,12 +98,12 @@ impl Backlog {
         state.status.bytes += uploaded.bytes;
         state.status.until_ms = state.status.until_ms.max(uploaded.until_ms);
         let Some(file) = state.waiting.pop_front() else { return };
-        for sidecar in sidecars(&file.path) {
-            // A left one is found and deleted at the next start.
-            let _ = std::fs::remove_file(sidecar);
-        }
-        if let Some(before) = state.last.replace(file) {
-            let _ = std::fs::remove_file(before.path);
+        let beside = sidecars(&file.path);
+        let before = state.last.replace(file);
+        drop(state);
+        // What cannot be deleted is found and deleted at the next start.
+        for path in beside.into_iter().chain(before.map(|before| before.path)) {
+            let _ = std::fs::remove_file(path);
         }
     }
 
@@ -138,24 +138,21 @@ impl Backlog {
     /// Deletes files until at most `most` bytes are left: first what is stored, then what is oldest, which is lost. The one that is being
     /// sent stays.
     pub(crate) fn make_room(&self, most: u64) -> Result<(), Error> {
-        let mut state = self.state();
-        if state.bytes() > most
-            && let Some(last) = state.last.take()
-        {
-            remove(&last.path)?;
-        }
-        while state.bytes() > most {
-            let at = usize::from(state.is_sending);
-            let Some(file) = state.waiting.get(at) else { break };
-            remove(&file.path)?;
-            for sidecar in sidecars(&file.path) {
-                remove(&sidecar)?;
-            }
-            if let Some(file) = state.waiting.remove(at) {
-                state.lose(&file);
+        loop {
+            // Nothing waits for the disk here but this thread.
+            let next = self.state().next_to_delete(most);
+            match next {
+                None => return Ok(()),
+                Some(ToDelete::Stored(file)) => remove(&file.path)?,
+                Some(ToDelete::Waiting(file)) => {
+                    remove(&file.path)?;
+                    for sidecar in sidecars(&file.path) {
+                        remove(&sidecar)?;
+                    }
+                    self.state().deleted(&file);
+                }
             }
         }
-        Ok(())
     }
 
     /// What is stored, and why no more is.
@@ -167,7 +164,34 @@ impl Backlog {
     }
 }
 
+/// A file that makes room.
+enum ToDelete {
+    /// It is stored and no longer listed.
+    Stored(RecordingFile),
+    /// It is listed until it is deleted.
+    Waiting(RecordingFile),
+}
+
 impl State {
+    /// What is deleted next where at most `most` bytes may be left.
+    fn next_to_delete(&mut self, most: u64) -> Option<ToDelete> {
+        if self.bytes() <= most {
+            return None;
+        }
+        if let Some(last) = self.last.take() {
+            return Some(ToDelete::Stored(last));
+        }
+        self.waiting.get(usize::from(self.is_sending)).cloned().map(ToDelete::Waiting)
+    }
+
+    /// A file is deleted. If sending it began meanwhile, it can still be read, and sending it decides.
+    fn deleted(&mut self, file: &RecordingFile) {
+        let at = self.waiting.iter().position(|waiting| waiting.path == file.path);
+        let Some(at) = at.filter(|&at| at > 0 || !self.is_sending) else { return };
+        self.waiting.remove(at);
+        self.lose(file);
+    }
+
     fn bytes(&self) -> u64 {
         self.waiting.iter().chain(&self.last).map(|file| file.bytes).sum()
     }
@@ -183,5 +207,56 @@ fn remove(path: &Path) -> Result<(), Error> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::files::recordings_in;
+
+    /// A backlog of files of 100 bytes each, with some decisions.
+    fn backlog(folder: &Path, files: u64) -> Backlog {
+        for number in 0..files {
+            std::fs::write(folder.join(format!("radixscope-{number}.mcap")), [0; 80]).unwrap();
+            std::fs::write(folder.join(format!("radixscope-{number}.rows")), [0; 20]).unwrap();
+        }
+        let backlog = Backlog::default();
+        recordings_in(folder).unwrap().into_iter().for_each(|file| backlog.push(file));
+        backlog
+    }
+
+    fn on_disk(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_is_stored_goes_first_then_the_oldest_which_is_counted_but_not_the_one_on_its_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let backlog = backlog(folder.path(), 5);
+        assert_eq!(backlog.buffered().0, 500);
+        backlog.take_oldest().unwrap();
+        backlog.stored(Uploaded { objects: 2, bytes: 90, until_ms: Some(Millis(7)) });
+        let (status, _) = backlog.status();
+        assert_eq!((status.waiting_files, status.waiting_bytes, status.until_ms), (4, 400, Some(Millis(7))));
+        assert_eq!(on_disk(folder.path())[0], "radixscope-0.mcap", "to resume from");
+
+        let sent = backlog.take_oldest().unwrap();
+        backlog.make_room(430).unwrap();
+        assert_eq!(backlog.status().0.lost_files, 0, "that was stored");
+        backlog.make_room(200).unwrap();
+        let (status, _) = backlog.status();
+        assert_eq!((status.lost_files, status.lost_bytes, status.waiting_files), (2, 200, 2));
+        assert!(sent.path.exists());
+        let left = ["radixscope-1.mcap", "radixscope-1.rows", "radixscope-4.mcap", "radixscope-4.rows"];
+        assert_eq!(on_disk(folder.path()), left);
+        backlog.failed("why".to_owned());
+        backlog.make_room(0).unwrap();
+        assert_eq!((backlog.status().0.lost_files, backlog.buffered().0), (4, 0));
+        assert_eq!(on_disk(folder.path()), Vec::<String>::new());
     }
 }

@@ -254,7 +254,12 @@ impl StoreFile {
         self.ahead = if block == self.next { (self.ahead * 2).min(MAX_AHEAD_BLOCKS) } else { 1 };
         let needed =
             (self.at % BLOCK_BYTES).saturating_add(wanted).div_ceil(BLOCK_BYTES).min(MAX_READ_BLOCKS);
-        let count = needed.max(self.ahead).min(self.len.div_ceil(BLOCK_BYTES) - block);
+        let most = needed.max(self.ahead).min(self.len.div_ceil(BLOCK_BYTES) - block);
+        // What is in memory is not fetched again.
+        let cache = self.reads.cache();
+        let is_cached = |more: &u64| cache.blocks.contains_key(&(self.number, block + more));
+        let count = (1..most).find(is_cached).unwrap_or(most);
+        drop(cache);
         self.ahead = self.ahead.max(count.min(MAX_AHEAD_BLOCKS));
         self.next = block + count;
         self.reads.fetch(std::iter::once((&*self, block..block + count)))
