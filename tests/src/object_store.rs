@@ -26,6 +26,8 @@ const SECRET: &str = "secret-of-the-writer";
 /// Room of a volume, MiB, and their number. Each bucket takes some.
 const VOLUME_MIB: &str = "64";
 const VOLUMES: &str = "16";
+/// What it consists of.
+const SERVERS: [&str; 4] = ["master", "volume", "filer", "s3"];
 /// The bit of directories in the filer's modes.
 const DIRECTORY: u64 = 1 << 31;
 /// How a trickle is cut.
@@ -88,9 +90,8 @@ impl ObjectStore {
             .args([format!("-dir={at}"), format!("-s3.config={at}/s3.json")])
             .args([format!("-filer.localSocket={at}/filer.sock"), format!("-s3.localSocket={at}/s3.sock")])
             .args([format!("-master.volumeSizeLimitMB={VOLUME_MIB}"), format!("-volume.max={VOLUMES}")])
-            .current_dir(self.folder.path())
-            .env("TMPDIR", self.folder.path());
-        for (name, [port, calls]) in ["master", "volume", "filer", "s3"].iter().zip(self.ports) {
+            .current_dir(self.folder.path());
+        for (name, [port, calls]) in SERVERS.iter().zip(self.ports) {
             command.args([format!("-{name}.port={port}"), format!("-{name}.port.grpc={calls}")]);
         }
         let process = Process::start("weed", &mut command);
@@ -160,6 +161,16 @@ impl ObjectStore {
     /// The bucket as the operator's side of the server shows it.
     fn bucket_url(&self) -> String {
         format!("http://127.0.0.1:{}/buckets/{BUCKET}", self.ports[2][0])
+    }
+}
+
+impl Drop for ObjectStore {
+    fn drop(&mut self) {
+        self.process = None;
+        for (name, [_, calls]) in SERVERS.iter().zip(self.ports) {
+            // It makes them there and leaves them; those of S3 and the filer's own are in its folder.
+            let _ = std::fs::remove_file(format!("/tmp/seaweedfs-{name}-grpc-{calls}.sock"));
+        }
     }
 }
 

@@ -14,6 +14,9 @@ use radixscope_tests::wait;
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// Memory that storing may take: parts of files, and what allocators keep.
+const MORE_MEMORY: u64 = 64 << 20;
+
 /// A demo that records to `s3://BUCKET/PREFIX`, storing a file each second.
 async fn recorder(
     prefix: &str,
@@ -248,13 +251,13 @@ async fn a_store_that_trickles_delays_nothing_and_takes_no_memory() {
     let proxy = StoreProxy::start(store.port()).await;
     proxy.set(StoreMode::Trickle(20_000));
     let buffer = tempfile::tempdir().expect("a folder");
-    let more = ["--record-max-size", "16MiB"];
+    let more = ["--record-max-size", "16MiB", "--history-mib", "16"];
+    // What the same cluster takes without a store.
+    let disk = tempfile::tempdir().expect("a folder");
+    let args = ["demo", "--warm-up", "20", "--speed", "100", "--record"];
+    let args = [&args[..], &[disk.path().to_str().expect("a path of ours")], &more].concat();
+    let usual = Radixscope::start(args).await;
     let server = recorder("slow", buffer.path(), &store.variables_at(proxy.port()), "100", &more).await;
-    until_recording(&server, "something waits", |recording| {
-        recording["stored"]["waiting_files"].as_u64() >= Some(1)
-    })
-    .await;
-    let (rss, peak) = (server.process().rss_bytes(), server.process().peak_rss_bytes());
     let recording = until_recording(&server, "the buffer was full", |recording| {
         recording["stored"]["lost_files"].as_u64() >= Some(3)
     })
@@ -266,11 +269,15 @@ async fn a_store_that_trickles_delays_nothing_and_takes_no_memory() {
     assert!(on_disk <= 17 << 20, "{on_disk} bytes in the buffer");
     let viewer = server.viewer().await;
     viewer.agrees_with(&server).await;
-    let peak_after = server.process().peak_rss_bytes();
-    eprintln!(
-        "memory {rss}, peak {peak} before, {peak_after} after; {recording}; {on_disk} bytes in the buffer"
-    );
-    assert!(peak_after < peak + (96 << 20), "{peak} {peak_after}");
+    let seq = server.cluster().await["seq"].as_u64();
+    usual
+        .until_cluster("the usual one is as far", |cluster| {
+            wait::expect(cluster["seq"].as_u64() >= seq, || format!("{} of {seq:?}", cluster["seq"]))
+        })
+        .await;
+    let (peak, usual) = (server.process().peak_rss_bytes(), usual.process().peak_rss_bytes());
+    eprintln!("peak memory {peak}, without a store {usual}; {recording}; {on_disk} bytes in the buffer");
+    assert!(peak < usual + MORE_MEMORY, "{peak} {usual}");
     assert_eq!(recording["gaps"], 0, "what is shown and the disk are not delayed");
 }
 
@@ -311,10 +318,8 @@ async fn a_large_file_is_stored_in_parts() {
         server.process().peak_rss_bytes()
     );
     let objects = store.objects("large/recordings").await;
-    assert_eq!(
-        objects,
-        [("large/recordings/0000000000000abc/radixscope-1800000000000.mcap".to_owned(), len)]
-    );
+    let name = "large/recordings/0000000000000abc/radixscope-1800000000000.mcap".to_owned();
+    assert!(objects.contains(&(name, len)), "{objects:?}");
 }
 
 /// Figures of a cluster, counted from the decisions in its recording, each of which is there as JSON.
@@ -345,7 +350,7 @@ impl Counted {
     }
 
     fn ttft_ms(decision: &Value) -> Option<f64> {
-        decision["progress"]["ttft_us"].as_f64().map(|us| us / 1_000.0)
+        decision["progress"]["ttft_ms"].as_f64()
     }
 
     /// Overlap over length, of those for which the cache counts.
@@ -379,8 +384,7 @@ async fn the_queries_of_the_document_count_what_the_recordings_hold() {
     let store = ObjectStore::start().await;
     let buffers = [tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder")];
     let variables = store.variables();
-    let clusters =
-        [("a", "20", &["--topology", "aggregated"]), ("b", "40", &["--topology", "disaggregated"])];
+    let clusters = [("a", "20", &["--topology", "tiers"]), ("b", "40", &["--topology", "disaggregated"])];
     for ((cluster, speed, more), buffer) in clusters.iter().zip(&buffers) {
         let prefix = format!("cluster={cluster}");
         let mut server = recorder(&prefix, buffer.path(), &variables, speed, *more).await;
@@ -392,7 +396,11 @@ async fn the_queries_of_the_document_count_what_the_recordings_hold() {
     }
     let counted = [Counted::of(&store, "cluster=a").await, Counted::of(&store, "cluster=b").await];
     let is_asked = |of: &&Value| of["request_id"].is_string() && of["progress"]["outcome"].is_string();
-    let asked = counted[0].decisions.iter().find(is_asked).expect("a request that ended");
+    let asked = counted[0]
+        .decisions
+        .iter()
+        .find(is_asked)
+        .unwrap_or_else(|| panic!("a request that ended: {:?}", counted[0].decisions.last()));
     let request = asked["request_id"].as_str().expect("an id");
     let results = queried(&store, request);
 
@@ -441,7 +449,7 @@ async fn the_queries_of_the_document_count_what_the_recordings_hold() {
             let is_of = |of: &Value| {
                 of["worker_id"] == row["worker_id"].to_string().as_str()
                     && of["dp_rank"] == row["dp_rank"]
-                    && !of["progress"]["ttft_us"].is_null()
+                    && !of["progress"]["ttft_ms"].is_null()
             };
             assert_eq!(row["requests"], of.count(is_of), "{row}");
         }
