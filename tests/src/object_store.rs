@@ -275,9 +275,7 @@ async fn refuse(client: TcpStream) -> std::io::Result<()> {
         if from.read_line(&mut line).await? == 0 {
             return Ok(());
         }
-        if let Some(("content-length", value)) =
-            line.trim().to_ascii_lowercase().split_once(": ").map(|(name, value)| (name, value))
-        {
+        if let Some(("content-length", value)) = line.trim().to_ascii_lowercase().split_once(": ") {
             len = value.parse().expect("a length");
         }
         if line.trim().is_empty() {

@@ -238,7 +238,7 @@ async fn wrong_credentials_and_a_full_store_are_told_in_words_and_lose_nothing()
     end(&mut server).await;
 
     let mut command = Radixscope::command();
-    command.args(["check", &format!("s3://nowhere/words")]).envs(store.variables());
+    command.args(["check", "s3://nowhere/words"]).envs(store.variables());
     let refused = command.output().expect("the program can be started");
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(said.contains("there is no such bucket"), "{said}");
