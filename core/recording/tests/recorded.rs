@@ -158,8 +158,9 @@ fn the_index_leads_to_the_states_that_a_walk_leads_to_and_reads_little() {
             let [by_index, by_walk] = states.map(|state| (state.cluster.seq(), state.cluster.digest()));
             assert_eq!(by_index, by_walk, "{} at {moment}", capture.name());
         }
-        // An index entry of a chunk, and the texts of the schemas.
-        assert!(opened < 64 << 10 || opened < file.len() / 4, "{opened} of {}", file.len());
+        // The texts of the schemas, which the index repeats, and an entry for each chunk.
+        let schemas = 100_000;
+        assert!(opened < schemas + file.len() / 20, "{opened} of {}", file.len());
     }
 }
 
