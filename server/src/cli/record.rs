@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use radixscope_model::number_format::count;
+use radixscope_model::number_format::{count, plural};
 
 use super::checks::checks;
 use super::server::listen;
@@ -64,8 +64,8 @@ pub(super) async fn run(options: Record, mut stopped: Shutdown) -> Result<ExitCo
     say(&status, received.unwrap_or_default());
     match status.stored {
         Some(stored) if stored.waiting_files > 0 => Err(Failure::Failed(anyhow::anyhow!(
-            "{} files are not stored and wait in {}",
-            stored.waiting_files,
+            "{} not stored: what waits in {} is stored by the next start with this buffer",
+            plural(stored.waiting_files, "file is", "files are"),
             status.on_disk.display()
         ))),
         _ => Ok(ExitCode::SUCCESS),

@@ -4,10 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{Http, InvalidOption, Limits, Log, RecordingAt, SloTargets, Sources, StoreAt};
 use crate::recording::{RecordOptions, RecordTo};
 
+/// What is written in percent in the name of a folder.
+const IN_FOLDER_NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'=');
 /// Smallest limit for the size of a folder of recordings.
 const MIN_BYTES: u64 = 16 << 20;
 
@@ -86,8 +89,8 @@ fn usual_buffer(at: &StoreAt) -> Result<PathBuf, InvalidOption> {
             "no folder for the buffer, because HOME is not set; name one with --record-buffer",
         )
     };
-    // Names of buckets and prefixes as one name of a folder.
-    let name = at.to_string().replace(['/', ':'], "_");
+    // Another address is another folder: what waits there belongs to one.
+    let name = utf8_percent_encode(&at.to_string(), IN_FOLDER_NAME).to_string();
     Ok(state.ok_or_else(none)?.join("radixscope").join(name))
 }
 
@@ -253,6 +256,16 @@ fn age(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_address_has_a_buffer_of_its_own() {
+        let name = |text: &str| match text.parse() {
+            Ok(RecordingAt::Store(at)) => usual_buffer(&at).unwrap().file_name().unwrap().to_owned(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(name("s3://bucket/cluster=a/b"), "s3%3A%2F%2Fbucket%2Fcluster=a%2Fb");
+        assert_ne!(name("s3://bucket/a_b"), name("s3://bucket/a/b"));
+    }
 
     #[test]
     fn sizes_have_units_and_a_least() {

@@ -126,17 +126,22 @@ impl Upload {
                     if self.backlog.is_closed() && (file.is_none() || !failure.is_passing) {
                         return self.backlog.failed(failure.to_string());
                     }
+                    if self.backlog.is_closed() {
+                        self.backlog.failed(failure.to_string());
+                        tokio::time::sleep(RETRY_AT_END).await;
+                        continue;
+                    }
                     let wait = with_jitter(doubled(RETRY_FIRST, failures, RETRY_LONGEST));
                     failures = failures.saturating_add(1);
                     tracing::warn!(%failure, retry_in_s = wait.as_secs(), "storing the recording failed");
-                    self.backlog.failed(format!("{}: {failure}; retrying", self.store.at));
+                    self.backlog.failed(format!("{failure}; retrying"));
                     self.wait(wait).await;
                 }
             }
         }
     }
 
-    /// Waits; not as long once the process ends.
+    /// Waits, at most until the process ends.
     async fn wait(&self, wait: Duration) {
         let until = Instant::now() + wait;
         while Instant::now() < until && !self.backlog.is_closed() {
@@ -144,9 +149,6 @@ impl Upload {
                 () = tokio::time::sleep_until(until) => {}
                 () = self.backlog.changed() => {}
             }
-        }
-        if self.backlog.is_closed() {
-            tokio::time::sleep_until(until.min(Instant::now() + RETRY_AT_END)).await;
         }
     }
 
