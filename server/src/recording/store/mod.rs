@@ -15,7 +15,7 @@ use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::path::Path;
-use object_store::{BackoffConfig, ObjectStore, RetryConfig};
+use object_store::{BackoffConfig, ObjectMeta, ObjectStore, ObjectStoreExt as _, RetryConfig};
 
 use crate::config::{InvalidOption, StoreAt, StoreKind};
 pub(super) use backlog::Backlog;
@@ -72,6 +72,27 @@ impl Store {
     fn named(&self, name: &str) -> Path {
         let parts = self.at.prefix.parts().map(|part| part.as_ref().to_owned());
         Path::from_iter(parts.chain(name.split('/').map(str::to_owned)))
+    }
+
+    /// What the store has under a name; `None`: nothing.
+    async fn head(&self, of: &Path) -> Result<Option<ObjectMeta>, StoreFailure> {
+        match self.objects.head(of).await {
+            Ok(found) => Ok(Some(found)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => {
+                // A response to this request has no body; to another one the store says why it refuses.
+                if matches!(error, object_store::Error::PermissionDenied { .. }) {
+                    self.probe().await?;
+                }
+                Err(self.failure(&error))
+            }
+        }
+    }
+
+    /// Whether the store can be reached and listed.
+    async fn probe(&self) -> Result<(), StoreFailure> {
+        let listed = self.objects.list_with_delimiter(Some(&self.at.prefix)).await;
+        listed.map(drop).map_err(|error| self.failure(&error))
     }
 
     fn failure(&self, error: &object_store::Error) -> StoreFailure {

@@ -139,8 +139,8 @@ pub(crate) fn open(at: &StoreAt, between: (Millis, Millis)) -> anyhow::Result<Ve
 async fn list(store: &Store) -> Result<Vec<ObjectMeta>, StoreFailure> {
     let prefix = &store.at.prefix;
     if is_recording(prefix) {
-        let found = store.objects.head(prefix).await;
-        return Ok(vec![found.map_err(|error| store.failure(&error))?]);
+        let found = store.head(prefix).await?;
+        return Ok(found.into_iter().collect());
     }
     let found = store.objects.list(Some(prefix).filter(|prefix| !prefix.as_ref().is_empty()));
     let found =

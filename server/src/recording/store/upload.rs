@@ -106,7 +106,9 @@ impl Upload {
             let file = self.backlog.take_oldest();
             let done = match &file {
                 Some(file) => self.file(file).await,
-                None if !is_known => self.probe().await.map(|()| Uploaded::default()),
+                None if !is_known => {
+                    self.store.probe().await.map(|()| Uploaded::default()).map_err(Into::into)
+                }
                 None if self.backlog.is_closed() => return,
                 None => {
                     self.backlog.changed().await;
@@ -152,12 +154,6 @@ impl Upload {
         }
     }
 
-    /// Whether the store can be reached and listed.
-    async fn probe(&self) -> Result<(), NotStored> {
-        let listed = self.store.objects.list_with_delimiter(Some(&self.store.at.prefix)).await;
-        Ok(listed.map(drop).map_err(|error| self.store.failure(&error))?)
-    }
-
     /// Stores a file and its decisions.
     async fn file(&self, file: &RecordingFile) -> Result<Uploaded, NotStored> {
         let (recording, until_ms) = read_file(&file.path)?.unwrap_or((self.recording, None));
@@ -195,8 +191,8 @@ impl Upload {
         let to = self.store.named(name);
         let mut file = File::open(path)?;
         let len = file.metadata()?.len();
-        if let Some(size) = self.size(&to).await? {
-            return Ok(Stored::Before { is_same_size: size == len });
+        if let Some(found) = self.store.head(&to).await? {
+            return Ok(Stored::Before { is_same_size: found.size == len });
         }
         if len <= PART_BYTES {
             let payload = PutPayload::from(part(&mut file)?);
@@ -204,7 +200,7 @@ impl Upload {
         } else {
             self.parts(&to, &mut file).await?;
         }
-        match self.size(&to).await? {
+        match self.store.head(&to).await?.map(|found| found.size) {
             Some(size) if size == len => Ok(Stored::New(len)),
             size => {
                 let size = size.unwrap_or_default();
@@ -232,15 +228,6 @@ impl Upload {
             let _ = tokio::time::timeout(ABORT_WITHIN, upload.abort()).await;
         }
         sent
-    }
-
-    /// Size of an object; `None`: there is none.
-    async fn size(&self, of: &Path) -> Result<Option<u64>, StoreFailure> {
-        match self.store.objects.head(of).await {
-            Ok(found) => Ok(Some(found.size)),
-            Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(self.store.failure(&error)),
-        }
     }
 }
 
