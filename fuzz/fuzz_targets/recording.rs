@@ -4,10 +4,16 @@
 use std::io::Cursor;
 
 use libfuzzer_sys::fuzz_target;
-use radixscope_recording::{Channel, Recording, SeekTo, Series};
+use radixscope_recording::{Channel, Recording, RecordingError, SeekTo, Series};
 
 fuzz_target!(|input: &[u8]| {
-    let Ok(mut recording) = Recording::open(Cursor::new(input)) else { return };
+    // By a walk, and by what its end claims to be an index.
+    check(Recording::open(Cursor::new(input)), input);
+    check(Recording::open_by_index(Cursor::new(input)), input);
+});
+
+fn check(opened: Result<Recording<Cursor<&[u8]>>, RecordingError>, input: &[u8]) {
+    let Ok(mut recording) = opened else { return };
     assert!(recording.lost_bytes() <= input.len() as u64);
     let mut messages = recording.messages(None, &Channel::ALL);
     while let Some(message) = messages.next() {
@@ -24,4 +30,4 @@ fuzz_target!(|input: &[u8]| {
     if let Ok(mut series) = Series::of(vec![recording]) {
         let _ = series.play(&mut |_| {});
     }
-});
+}

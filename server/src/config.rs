@@ -33,6 +33,7 @@ mod plan;
 mod probe;
 mod proxy_header;
 mod recording;
+mod recording_at;
 mod redacted;
 mod secret;
 mod slo_targets;
@@ -59,7 +60,8 @@ pub use origin::{AllowedOrigin, FrameAncestors};
 pub use otlp_export::OtlpExportArgs;
 pub use plan::{Experiment, Plan};
 pub use probe::SourcesProbe;
-pub use recording::{DecisionsAs, Export, Open, Record, RecordArgs, Replay};
+pub use recording::{BufferArgs, DecisionsAs, Export, Open, Record, RecordArgs, Replay};
+pub use recording_at::{RecordingAt, StoreAt, StoreKind};
 use redacted::Redacted;
 pub(crate) use redacted::without_logins;
 pub use secret::Secret;
@@ -70,7 +72,8 @@ pub use zmq_endpoint::ZmqEndpoint;
 /// A live, in-browser window into NVIDIA Dynamo's KV-cache-aware router.
 ///
 /// Read-only: it changes nothing in the cluster. Each option can also be set by the environment variable named beside it. No
-/// other variables are read, except that `sources` reads those of Dynamo that name addresses.
+/// other variables are read, except that `sources` reads those of Dynamo that name addresses, and that recordings in buckets
+/// take endpoint and credentials from those of the store's own tools (AWS_…, GOOGLE_…, AZURE_…).
 #[derive(Parser, Debug)]
 #[command(name = "radixscope", version, max_term_width = 100)]
 pub struct Cli {

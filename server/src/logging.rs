@@ -22,7 +22,8 @@ use crate::config::LogFormat;
 
 /// The default log filter. Messages of the clients of NATS and Kubernetes are off because the sources log their own connection
 /// state.
-pub(crate) const DEFAULT_FILTER: &str = "info,async_nats=off,kube_client=off,kube_runtime=off";
+pub(crate) const DEFAULT_FILTER: &str =
+    "info,async_nats=off,kube_client=off,kube_runtime=off,object_store=off";
 /// Maximum lines of one kind per window: more than the start of many workers causes, but still readable.
 const LINES_A_WINDOW: u32 = 20;
 /// Length of a window. At its end the suppressed lines are summarised in one line.

@@ -22,6 +22,7 @@ pub mod late;
 pub mod layout;
 pub mod metrics;
 pub mod nats;
+pub mod object_store;
 pub mod one_worker;
 pub mod pages;
 pub mod paths;

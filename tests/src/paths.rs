@@ -46,10 +46,30 @@ pub fn grafana_schema() -> PathBuf {
     path
 }
 
+/// Where Python finds DuckDB, and DuckDB's extension for S3: where set-up puts them.
+pub fn duckdb() -> (PathBuf, PathBuf) {
+    let tools = target_dir().join("tools");
+    let (library, extensions) =
+        (tools.join("duckdb"), tools.join("duckdb-httpfs/duckdb_extension_httpfs/extensions"));
+    let versions = std::fs::read_dir(&extensions);
+    let extension =
+        versions.ok().and_then(|mut found| Some(found.next()?.ok()?.path().join("httpfs.duckdb_extension")));
+    let extension = extension.filter(|path| library.is_dir() && path.is_file());
+    (library, extension.expect("DuckDB is missing; `cargo xtask test duckdb` installs it"))
+}
+
 /// etcd: `RADIXSCOPE_ETCD`, else where set-up puts it.
 pub fn etcd() -> PathBuf {
     let usual = || target_dir().join("tools/bin/etcd");
     let path = env::var_os("RADIXSCOPE_ETCD").map_or_else(usual, PathBuf::from);
+    assert!(path.is_file(), "{} is missing; `cargo xtask setup test` installs it", path.display());
+    path
+}
+
+/// The server that speaks S3: `RADIXSCOPE_WEED`, else where set-up puts it.
+pub fn weed() -> PathBuf {
+    let usual = || target_dir().join("tools/bin/weed");
+    let path = env::var_os("RADIXSCOPE_WEED").map_or_else(usual, PathBuf::from);
     assert!(path.is_file(), "{} is missing; `cargo xtask setup test` installs it", path.display());
     path
 }

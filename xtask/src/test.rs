@@ -41,6 +41,8 @@ pub(crate) enum TestPart {
     Slow,
     /// Kubernetes: a real API server with TLS and RBAC, from the folder in `KUBEBUILDER_ASSETS`; about 2 min
     Kubernetes,
+    /// The queries of docs/duckdb.md, by DuckDB on recordings in a real S3 server; and what storing a recording costs; about 2 min
+    Duckdb,
     /// What every browser must show, and that every text can be read, in Firefox and in WebKit; about 5 min
     Browsers,
 }
@@ -63,6 +65,7 @@ pub(crate) fn run_part(workspace: &Workspace, part: TestPart, args: &[String]) -
     let program = match part {
         TestPart::Quick | TestPart::Slow => return run_tier(workspace, part),
         TestPart::Kubernetes => return run_kubernetes(workspace),
+        TestPart::Duckdb => return run_duckdb(workspace),
         TestPart::Browsers => return run_in_browsers(workspace, args),
         TestPart::Faults => return run_faults(workspace, args),
         TestPart::Findings => "findings",
@@ -170,9 +173,15 @@ fn run_tier(workspace: &Workspace, part: TestPart) -> Result<ExitCode> {
     page::build(&mut steps, workspace, page::Build::Quick)?;
     build(&mut steps, workspace)?;
     let (usual, arguments) = match part {
-        TestPart::Slow => {
-            ("about 3 min", &["--run-ignored", "only", "--filterset", "not binary(kubernetes_api)"][..])
-        }
+        TestPart::Slow => (
+            "about 3 min",
+            &[
+                "--run-ignored",
+                "only",
+                "--filterset",
+                "not binary(kubernetes_api) & not test(/^object_store::/)",
+            ][..],
+        ),
         _ => ("about 2 min", &["--filterset", QUICK][..]),
     };
     test(&mut steps, usual, arguments)
@@ -194,6 +203,17 @@ fn run_kubernetes(workspace: &Workspace) -> Result<ExitCode> {
     setup::meet(&mut steps, &missing)?;
     build(&mut steps, workspace)?;
     test(&mut steps, "about 2 min", &["--run-ignored", "only", "--filterset", "binary(kubernetes_api)"])
+}
+
+/// What queries in documents say of recordings in object storage, with DuckDB from PyPI.
+fn run_duckdb(workspace: &Workspace) -> Result<ExitCode> {
+    let missing = setup::missing(workspace, Purpose::Duckdb);
+    let mut steps = Steps::new(workspace, missing.len() + 3);
+    setup::meet(&mut steps, &missing)?;
+    page::build(&mut steps, workspace, page::Build::Quick)?;
+    build(&mut steps, workspace)?;
+    let filter = "binary(end_to_end) & test(/^object_store::/)";
+    test(&mut steps, "about 2 min", &["--run-ignored", "only", "--filterset", filter])
 }
 
 /// Sets up, checks, builds and tests.
@@ -282,7 +302,8 @@ pub(crate) fn with_programs(mut command: Command, workspace: &Workspace) -> Comm
     command
         .env("RADIXSCOPE_BIN", workspace.target.join("debug/radixscope"))
         .env("RADIXSCOPE_NATS_SERVER", workspace.tools_bin().join("nats-server"))
-        .env("RADIXSCOPE_ETCD", workspace.tools_bin().join("etcd"));
+        .env("RADIXSCOPE_ETCD", workspace.tools_bin().join("etcd"))
+        .env("RADIXSCOPE_WEED", workspace.tools_bin().join("weed"));
     command
 }
 

@@ -19,10 +19,15 @@ pub(crate) struct RawMessage<'a> {
 /// Reads a chunk's records.
 pub(crate) fn read<R: Read + Seek>(from: &mut R, chunk: &ChunkAt) -> Result<Vec<u8>, RecordingError> {
     let damaged = |what| RecordingError::Damaged { at: chunk.at, what };
-    from.seek(SeekFrom::Start(chunk.at))?;
-    // Bounded by the walk, and no larger than the file.
-    let mut packed = vec![0; chunk.packed as usize];
-    from.read_exact(&mut packed)?;
+    // Before the content stand the checksum, the counted name of the compression, and a length.
+    let name_bytes = if chunk.is_zstd { "zstd".len() } else { 0 };
+    let before = if chunk.crc.is_some() { 0 } else { 4 + 4 + name_bytes + 8 };
+    from.seek(SeekFrom::Start(chunk.at.saturating_sub(before as u64)))?;
+    // Bounded by the walk or the index, and no larger than the file.
+    let mut read = vec![0; before + chunk.packed as usize];
+    from.read_exact(&mut read)?;
+    let crc = chunk.crc.or_else(|| Bytes(&read).u32()).unwrap_or(0);
+    let packed = read.split_off(before);
     let size = chunk.size as usize;
     let records = if chunk.is_zstd {
         decompress(&packed, size).ok_or_else(|| damaged("a chunk that cannot be decompressed"))?
@@ -32,7 +37,7 @@ pub(crate) fn read<R: Read + Seek>(from: &mut R, chunk: &ChunkAt) -> Result<Vec<
     if records.len() != size {
         return Err(damaged("a chunk of another size than stated"));
     }
-    if chunk.crc != 0 && crc32fast::hash(&records) != chunk.crc {
+    if crc != 0 && crc32fast::hash(&records) != crc {
         return Err(damaged("a chunk whose checksum differs"));
     }
     Ok(records)

@@ -6,7 +6,7 @@
 //! for the file alone. What is found without folding (decisions, findings, a row a second) is JSON in channels of its own.
 //!
 //! A chunk ends where a keyframe begins and whenever the writer ends it: a finished chunk can be read whatever happens
-//! later. The reader needs no index, works chunk by chunk, and trusts nothing in the file. It knows no clock,
+//! later. The reader needs no index (one is used for what is far away), works chunk by chunk, and trusts nothing in the file. It knows no clock,
 //! no network and no folder.
 
 mod bytes;
@@ -14,6 +14,7 @@ mod channel;
 mod chunk;
 mod error;
 mod fold;
+mod index;
 mod meta;
 mod reader;
 #[cfg(feature = "native")]

@@ -10,6 +10,7 @@ use crate::channel::{Channel, Numbers};
 use crate::chunk::{self, next_message};
 use crate::error::RecordingError;
 use crate::fold::{Fold, FoldStep};
+use crate::index::read_index;
 use crate::meta::Meta;
 use crate::upgrade::Upgrade;
 use crate::walk::{ChunkAt, WalkResult, walk};
@@ -84,7 +85,24 @@ impl<R: Read + Seek> Recording<R> {
     /// # Errors
     /// It is none, or of another version.
     pub fn open(mut from: R) -> Result<Self, RecordingError> {
-        let WalkResult { meta, version, numbers, chunks, is_finished, lost_bytes } = walk(&mut from)?;
+        let found = walk(&mut from)?;
+        Self::of(from, found)
+    }
+
+    /// The same by the index at its end, where there is one: few reads, for a recording that is far away.
+    ///
+    /// # Errors
+    /// It is none, or of another version.
+    pub fn open_by_index(mut from: R) -> Result<Self, RecordingError> {
+        let found = match read_index(&mut from)? {
+            Some(found) => found,
+            None => walk(&mut from)?,
+        };
+        Self::of(from, found)
+    }
+
+    fn of(from: R, found: WalkResult) -> Result<Self, RecordingError> {
+        let WalkResult { meta, version, numbers, chunks, is_finished, lost_bytes } = found;
         let upgrade = Upgrade::of(version);
         let (keyframes, upgrade_at) = (Vec::new(), None);
         let mut opened =
@@ -131,6 +149,34 @@ impl<R: Read + Seek> Recording<R> {
                 self.keyframes.push(Keyframe { at_ms: Millis(stamp / NS_PER_MS), chunk, stamp });
             }
         }
+    }
+
+    /// Leaves out what begins after a time, chunk by chunk.
+    pub(crate) fn leave_out_after(&mut self, to: Millis) {
+        let end = to.0.saturating_add(1).saturating_mul(NS_PER_MS);
+        // Numbers of chunks stay what they are: a clock that went back moves no stamp.
+        let chunks = self.chunks.partition_point(|chunk| chunk.stamps.0 < end);
+        self.chunks.truncate(chunks);
+        self.keyframes.retain(|keyframe| keyframe.chunk < chunks);
+    }
+
+    /// Times of the keyframes and the decompressed bytes from each to the end, the last one first.
+    pub(crate) fn bytes_from_keyframes(&self) -> Vec<(Millis, u64)> {
+        let mut keyframes = self.keyframes.iter().rev().peekable();
+        let mut bytes = 0_u64;
+        let mut found = Vec::with_capacity(self.keyframes.len());
+        for (at, chunk) in self.chunks.iter().enumerate().rev() {
+            bytes = bytes.saturating_add(chunk.size);
+            while let Some(keyframe) = keyframes.next_if(|keyframe| keyframe.chunk == at) {
+                found.push((keyframe.at_ms, bytes));
+            }
+        }
+        found
+    }
+
+    /// What it is read from.
+    pub fn reader(&self) -> &R {
+        &self.from
     }
 
     /// The file's metadata.

@@ -41,6 +41,36 @@ impl<R: Read + Seek> Series<R> {
         Ok(Self { files })
     }
 
+    /// Leaves out what was recorded after a time, to the second.
+    ///
+    /// # Errors
+    /// The recording begins later.
+    pub fn leave_out_after(&mut self, to: Millis) -> Result<(), RecordingError> {
+        let (from_ms, to_ms) = self.range();
+        self.files.iter_mut().for_each(|file| file.leave_out_after(to));
+        self.files.retain(|file| file.range().is_some());
+        let outside = RecordingError::Outside { at_ms: to.0, from_ms: from_ms.0, to_ms: to_ms.0 };
+        if self.files.is_empty() { Err(outside) } else { Ok(()) }
+    }
+
+    /// The earliest keyframe from which on at most so many bytes are read, decompressed; the last one if that is more.
+    pub fn begin_within(&self, most_bytes: u64) -> Millis {
+        let mut begin = None;
+        let mut later = 0_u64;
+        for file in self.files.iter().rev() {
+            let mut all = 0;
+            for (at_ms, bytes) in file.bytes_from_keyframes() {
+                if let Some(begin) = begin.filter(|_| later.saturating_add(bytes) > most_bytes) {
+                    return begin;
+                }
+                begin = Some(at_ms);
+                all = bytes;
+            }
+            later = later.saturating_add(all);
+        }
+        begin.unwrap_or_default()
+    }
+
     /// The files.
     pub fn files(&self) -> &[Recording<R>] {
         &self.files

@@ -15,20 +15,23 @@ pub const MAX_CHUNK_BYTES: u64 = 64 * 1024 * 1024;
 /// Most chunks of a file: two weeks of one a second.
 pub const MAX_CHUNKS: usize = 1_200_000;
 /// Most bytes of a record that is read whole: metadata, channels, the part of an index that is looked at.
-const MAX_SMALL_BYTES: u64 = 64 * 1024;
+pub(crate) const MAX_SMALL_BYTES: u64 = 64 * 1024;
 
-const MAGIC: &[u8; 8] = b"\x89MCAP0\r\n";
+pub(crate) const MAGIC: &[u8; 8] = b"\x89MCAP0\r\n";
 /// An opcode and a length.
-const RECORD_HEAD_BYTES: u64 = 9;
+pub(crate) const RECORD_HEAD_BYTES: u64 = 9;
 
 /// Opcodes, <https://mcap.dev/spec>.
 pub(crate) mod op {
+    pub(crate) const HEADER: u8 = 0x01;
     pub(crate) const FOOTER: u8 = 0x02;
     pub(crate) const CHANNEL: u8 = 0x04;
     pub(crate) const MESSAGE: u8 = 0x05;
     pub(crate) const CHUNK: u8 = 0x06;
     pub(crate) const MESSAGE_INDEX: u8 = 0x07;
+    pub(crate) const CHUNK_INDEX: u8 = 0x08;
     pub(crate) const METADATA: u8 = 0x0C;
+    pub(crate) const METADATA_INDEX: u8 = 0x0D;
 }
 
 /// Where a chunk is and what is in it.
@@ -40,8 +43,8 @@ pub(crate) struct ChunkAt {
     pub(crate) packed: u64,
     /// Bytes of it decompressed.
     pub(crate) size: u64,
-    /// Checksum of the decompressed bytes; 0: none.
-    pub(crate) crc: u32,
+    /// Checksum of the decompressed bytes; 0: none. `None`: it stands before the content and is not read yet.
+    pub(crate) crc: Option<u32>,
     pub(crate) is_zstd: bool,
     /// Stamps of the first and the last message.
     pub(crate) stamps: (u64, u64),
@@ -171,7 +174,7 @@ impl<R: Read + Seek> ChunkWalk<'_, R> {
                 at: at + before,
                 packed,
                 size,
-                crc,
+                crc: Some(crc),
                 is_zstd,
                 stamps,
                 channels: None,
@@ -206,18 +209,9 @@ impl<R: Read + Seek> ChunkWalk<'_, R> {
 
     fn metadata(&mut self, len: u64) -> Result<bool, RecordingError> {
         let content = self.beginning(len)?;
-        let mut bytes = Bytes(&content);
-        if self.meta.is_some() || bytes.text() != Some(meta::NAME) {
-            return Ok(true);
+        if self.meta.is_none() {
+            self.meta = metadata(&content)?;
         }
-        let mut map = BTreeMap::new();
-        if let Some(entries) = bytes.counted() {
-            let mut entries = Bytes(entries);
-            while let (Some(key), Some(value)) = (entries.text(), entries.text()) {
-                map.insert(key, value);
-            }
-        }
-        self.meta = Some(Meta::of(&map)?);
         Ok(true)
     }
 
@@ -232,4 +226,20 @@ impl<R: Read + Seek> ChunkWalk<'_, R> {
         }
         Ok(true)
     }
+}
+
+/// The metadata in a record, with the version of the file's records; `None`: it is another tool's.
+pub(crate) fn metadata(content: &[u8]) -> Result<Option<(Meta, u8)>, RecordingError> {
+    let mut bytes = Bytes(content);
+    if bytes.text() != Some(meta::NAME) {
+        return Ok(None);
+    }
+    let mut map = BTreeMap::new();
+    if let Some(entries) = bytes.counted() {
+        let mut entries = Bytes(entries);
+        while let (Some(key), Some(value)) = (entries.text(), entries.text()) {
+            map.insert(key, value);
+        }
+    }
+    Meta::of(&map).map(Some)
 }

@@ -120,6 +120,88 @@ fn flipped_bits_give_an_error_or_a_part_and_never_a_state_that_was_not() {
     }
 }
 
+/// Counts what is read.
+struct Counted<'f> {
+    file: Cursor<&'f [u8]>,
+    read: std::rc::Rc<std::cell::Cell<usize>>,
+}
+
+impl std::io::Read for Counted<'_> {
+    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        let len = self.file.read(to)?;
+        self.read.set(self.read.get() + len);
+        Ok(len)
+    }
+}
+
+impl std::io::Seek for Counted<'_> {
+    fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+#[test]
+fn the_index_leads_to_the_states_that_a_walk_leads_to_and_reads_little() {
+    for capture in &Capture::all() {
+        let (file, _) = capture.recorded();
+        let read = std::rc::Rc::<std::cell::Cell<usize>>::default();
+        let counted = Counted { file: Cursor::new(&file), read: std::rc::Rc::clone(&read) };
+        let (mut indexed, mut walked) = (Recording::open_by_index(counted).unwrap(), open(&file));
+        let opened = read.get();
+        assert_eq!(indexed.keyframes(), walked.keyframes(), "{}", capture.name());
+        assert_eq!((indexed.range(), indexed.meta()), (walked.range(), walked.meta()));
+        assert!(indexed.is_finished());
+        let (from, until) = walked.range().unwrap();
+        for moment in [from, Millis((from.0 + until.0) / 2), until] {
+            let states =
+                [indexed.state_at(SeekTo::At(moment)).unwrap(), walked.state_at(SeekTo::At(moment)).unwrap()];
+            let [by_index, by_walk] = states.map(|state| (state.cluster.seq(), state.cluster.digest()));
+            assert_eq!(by_index, by_walk, "{} at {moment}", capture.name());
+        }
+        // The texts of the schemas, which the index repeats, and an entry for each chunk.
+        let schemas = 100_000;
+        assert!(opened < schemas + file.len() / 20, "{opened} of {}", file.len());
+    }
+}
+
+#[test]
+fn a_damaged_or_missing_index_gives_a_walk_an_error_or_a_part_and_never_a_state_that_was_not() {
+    let (file, digests) = small();
+    let known = known(&digests);
+    let whole = open(&file).keyframes().len();
+    let cut = Recording::open_by_index(Cursor::new(&file[..file.len() - 40])).unwrap();
+    assert_eq!((cut.keyframes().len(), cut.is_finished()), (whole, false));
+    // Most of them in the index.
+    for number in random(4).take(600) {
+        let mut damaged = file.clone();
+        let behind = number as usize % damaged.len().min(16 << 10);
+        let at = damaged.len() - 1 - behind;
+        damaged[at] ^= 1 << (number % 8);
+        let Ok(mut recording) = Recording::open_by_index(Cursor::new(&damaged)) else { continue };
+        let Some((_, last)) = recording.range() else { continue };
+        let Ok(folded) = recording.state_at(SeekTo::At(last)) else { continue };
+        let is_known = known.contains(&folded.cluster.digest()) || folded.cluster.seq() == Seq(0);
+        assert!(is_known, "bit at {at}");
+    }
+}
+
+#[test]
+fn a_recording_is_left_out_after_a_time_and_begins_where_it_fits() {
+    let (file, recorded) = small();
+    let mut series = Series::of(vec![open(&file)]).unwrap();
+    let (from, until) = series.range();
+    assert_eq!(series.begin_within(u64::MAX), from);
+    let last = open(&file).keyframes().last().unwrap().at_ms;
+    assert_eq!(series.begin_within(0), last, "one state at least");
+    let middle = Millis((from.0 + until.0) / 2);
+    series.leave_out_after(middle).unwrap();
+    assert!(series.range().1 < until);
+    let folded = series.play(&mut |_| {}).unwrap();
+    let live = recorded.iter().find(|recorded| recorded.seq == folded.cluster.seq()).unwrap();
+    assert_eq!(folded.cluster.digest(), live.digest);
+    assert!(series.leave_out_after(Millis(from.0 - 1)).is_err());
+}
+
 #[test]
 fn records_that_are_missing_are_counted_and_the_next_keyframe_goes_on() {
     let (file, _) = small();

@@ -18,7 +18,8 @@ pub(super) async fn run(options: Demo, stopped: Shutdown) -> Result<(), Failure>
     let name = "simulated cluster".to_owned();
     let feed =
         Feed::new(name, SourceKind::Simulator, move |to, stopped| demo::run(config, pace, to, stopped));
-    let (feeds, record) = (Feeds::only(vec![feed]), options.recorded.options());
+    let (feeds, record) =
+        (Feeds::only(vec![feed]), options.recorded.options().map_err(|error| Failure::Usage(error.into()))?);
     server::run(options.http, &options.limits, &options.slo, feeds, record, stopped).await
 }
 

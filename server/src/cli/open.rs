@@ -52,7 +52,7 @@ pub(super) async fn run(options: Open, stopped: Shutdown) -> Result<(), Failure>
 }
 
 fn replayed(series: &mut Series<BufReader<File>>, max_bytes: usize) -> anyhow::Result<Replayed> {
-    Ok(Replayed::read(series, max_bytes)?)
+    Ok(Replayed::read(series, None, max_bytes)?)
 }
 
 fn print(text: &str) -> Result<(), Failure> {

@@ -11,7 +11,7 @@ use crate::source::otlp::OtlpExport;
 /// Runs until stopped.
 pub(super) async fn run(options: Serve, stopped: Shutdown) -> Result<(), Failure> {
     let Serve { mut from, slo, recorded, export, http, limits, .. } = options;
-    let record = recorded.options();
+    let record = recorded.options().map_err(|error| Failure::Usage(error.into()))?;
     let export = OtlpExport::of(&export).map_err(|error| Failure::Usage(error.into()))?;
     let found = in_kubernetes::find(&mut from).await?;
     let mut feeds = sources::feeds(from, found)?;

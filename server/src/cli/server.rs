@@ -23,7 +23,9 @@ use crate::hub::{
     HistoryLimits, Hub, HubConfig, QueueLimits, Refusals, ResumeLimits, Resumed, ServerRun, SourceHandle,
     Started,
 };
-use crate::recording::{self, RecordOptions, RecordTo, Recorder, RecordingWatch};
+use crate::recording::{
+    self, RecordOptions, RecordTo, Recorder, RecordingStatus, RecordingThreads, RecordingWatch,
+};
 use crate::shutdown::{Shutdown, over};
 use crate::time::{now, random};
 
@@ -31,6 +33,8 @@ use crate::time::{now, random};
 const GRACE: Duration = Duration::from_millis(700);
 /// How long writing the end of a recording may take.
 const WRITE_WITHIN: Duration = Duration::from_secs(10);
+/// How long the last files of a recording may take to a store: with the rest less than the 30 s that Kubernetes gives.
+const STORE_WITHIN: Duration = Duration::from_secs(15);
 /// Notice for a server without access control.
 const OPEN_TO_ALL: &str = "No access control: this server listens on a non-loopback address without --access-token or \
                            --trusted-proxy.";
@@ -111,7 +115,7 @@ pub(super) struct Listening {
     pub(super) recording: Option<RecordingWatch>,
     sources: Vec<JoinHandle<()>>,
     task: JoinHandle<()>,
-    writing: Option<std::thread::JoinHandle<()>>,
+    writing: Option<RecordingThreads>,
 }
 
 /// Starts the hub and its sources, which run until `stopped`, and the recording if there is one.
@@ -169,7 +173,7 @@ fn config(limits: &Limits, tree_dumps: TreeDumps, verify_every: Duration) -> Hub
 
 /// The state of an earlier run, from the recordings in the folder. A simulated cluster starts from scratch.
 fn resumed(to: &RecordTo, feeds: &[Feed], config: HubConfig) -> Option<Resumed> {
-    let RecordTo::Folder { path, .. } = to else { return None };
+    let path = to.folder()?;
     if !path.exists() || feeds.iter().any(|feed| feed.kind() == SourceKind::Simulator) {
         return None;
     }
@@ -183,11 +187,11 @@ fn recorder(
     RecordOptions { to, redact }: RecordOptions,
     epoch: u64,
     sources: Vec<(String, SourceKind)>,
-) -> Result<(Recorder, std::thread::JoinHandle<()>), Failure> {
-    let path = to.path().display().to_string();
+) -> Result<(Recorder, RecordingThreads), Failure> {
+    let path = to.name();
     let meta = Meta { redacted: redact, ..recording::meta(epoch, random(), now(), &sources) };
     Recorder::start(to, meta)
-        .map_err(|error| Failure::Usage(anyhow!(error).context(format!("cannot record to {path}"))))
+        .map_err(|error| Failure::Usage(error.context(format!("cannot record to {path}"))))
 }
 
 /// Shows the recording's status among the sources.
@@ -201,15 +205,33 @@ impl Listening {
     pub(super) async fn end(self) {
         self.sources.iter().for_each(JoinHandle::abort);
         let _ = tokio::time::timeout(GRACE, self.task).await;
-        if let Some(writing) = self.writing {
-            let written = tokio::task::spawn_blocking(move || drop(writing.join()));
-            if tokio::time::timeout(WRITE_WITHIN, written).await.is_err() {
-                tracing::warn!(
-                    "the recording could not be finished in time; the part already written can be read"
-                );
-            }
+        let Some(RecordingThreads { writing, uploading }) = self.writing else { return };
+        if !ends_within(writing, WRITE_WITHIN).await {
+            tracing::warn!(
+                "the recording could not be finished in time; the part already written can be read"
+            );
+        }
+        let Some(uploading) = uploading else { return };
+        ends_within(uploading, STORE_WITHIN).await;
+        let status = self.recording.map(|watch| watch.status());
+        if let Some(RecordingStatus { stored: Some(stored), error, on_disk, .. }) = status
+            && stored.waiting_files > 0
+        {
+            let (files, buffer) = (stored.waiting_files, on_disk.display());
+            tracing::warn!(
+                files,
+                %buffer,
+                why = error.as_deref().unwrap_or("there was no time"),
+                "not everything recorded is stored; the next start with this buffer stores it"
+            );
         }
     }
+}
+
+/// Whether a thread ends within a time.
+async fn ends_within(thread: std::thread::JoinHandle<()>, within: Duration) -> bool {
+    let ended = tokio::task::spawn_blocking(move || drop(thread.join()));
+    tokio::time::timeout(within, ended).await.is_ok()
 }
 
 /// Serves the deployment until stopped.

@@ -1,20 +1,20 @@
 //! Options of `radixscope check`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
 use radixscope_model::record::Severity;
 
-use super::{Limits, Log, SloTargets, Sources};
+use super::{Limits, Log, RecordingAt, SloTargets, Sources};
 
 /// `radixscope check`.
 #[derive(Args, Debug)]
 pub struct Check {
-    /// Recordings to check instead of a deployment: files, or a folder of them; each finding is reported with its times
+    /// Recordings to check instead of a deployment: files, a folder of them, or objects in a bucket such as s3://BUCKET/PREFIX; each
+    /// finding is reported with its times
     #[arg(env = "RADIXSCOPE_RECORDINGS", value_name = "FILE", value_delimiter = ',')]
-    pub recordings: Vec<PathBuf>,
+    pub recordings: Vec<RecordingAt>,
     /// Sources.
     #[command(flatten)]
     pub from: Sources,

@@ -90,7 +90,7 @@ impl Recorded {
     /// It could not be written.
     pub(super) fn end(mut self, at: Millis) -> Result<(Cluster, File), RecordingError> {
         self.publish(at, Some(Digest(self.cluster.digest())));
-        for (channel, json) in second(Millis(u64::MAX), &self.cluster, None, &mut self.ended) {
+        for (channel, json) in second(Millis(u64::MAX), &self.cluster, None, &mut self.ended, &mut |_| {}) {
             let written = self.to.message(channel, at, &json);
             self.note(written);
         }
@@ -148,7 +148,7 @@ impl Recorded {
         let digest = Digest(self.cluster.digest());
         self.publish(at, Some(digest));
         let row = self.row.end(at, &self.cluster);
-        for (channel, json) in second(at, &self.cluster, Some(&row), &mut self.ended) {
+        for (channel, json) in second(at, &self.cluster, Some(&row), &mut self.ended, &mut |_| {}) {
             let written = self.to.message(channel, at, &json);
             self.note(written);
         }

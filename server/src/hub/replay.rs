@@ -38,16 +38,20 @@ pub(crate) struct Replayed {
 }
 
 impl Replayed {
-    /// Reads a recording; the last `max_bytes` of it are kept as history.
+    /// Reads the last `max_bytes` of a recording, or what is behind the keyframe before `from`, and keeps that as history.
     ///
     /// # Errors
     /// It has no readable keyframe.
     pub(crate) fn read<R: Read + Seek>(
         series: &mut Series<R>,
+        from: Option<Millis>,
         max_bytes: usize,
     ) -> Result<Self, RecordingError> {
-        let (from_ms, _) = series.range();
-        let replayed = Self::read_from(series, from_ms, HistoryLimits { max_age: ANY_AGE, max_bytes })?;
+        let (begin_ms, _) = series.range();
+        let from_ms = from.unwrap_or(begin_ms);
+        // What would be forgotten again is not read.
+        let read_ms = from_ms.max(series.begin_within(max_bytes as u64));
+        let replayed = Self::read_from(series, read_ms, HistoryLimits { max_age: ANY_AGE, max_bytes })?;
         let retained = replayed.history.as_ref().and_then(|history| history.retention().from_ms);
         if let Some(retained) = retained.filter(|&retained| retained > from_ms) {
             let ms = retained.since(from_ms);

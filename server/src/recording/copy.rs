@@ -1,7 +1,7 @@
 //! A recording as one file, with names and ids as they are or with pseudonyms.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufReader, BufWriter};
+use std::fs::OpenOptions;
+use std::io::{BufWriter, Read, Seek};
 use std::path::Path;
 
 use radixscope_model::id::Millis;
@@ -10,7 +10,7 @@ use radixscope_recording::{Meta, Series, Writer};
 use super::{Redacted, RedactionKey, Redactor};
 
 /// Copies all readable records; damaged parts are skipped.
-pub(crate) fn copy(series: &mut Series<BufReader<File>>, to: &Path, redact: bool) -> anyhow::Result<()> {
+pub(crate) fn copy<R: Read + Seek>(series: &mut Series<R>, to: &Path, redact: bool) -> anyhow::Result<()> {
     let (from_ms, to_ms) = series.range();
     let Some(last) = series.files().last().map(|file| file.meta().clone()) else { return Ok(()) };
     let is_redacted = last.redacted || redact;

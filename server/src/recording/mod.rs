@@ -5,10 +5,12 @@
 
 mod copy;
 mod decisions;
+mod decisions_parquet;
 mod files;
 mod opened;
 mod redact;
 mod source;
+mod store;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -22,19 +24,24 @@ use serde::Serialize;
 
 use radixscope_export::decision_row;
 use radixscope_insight::timeline::SecondRow;
-use radixscope_model::id::Millis;
+use radixscope_model::id::{DecisionId, Millis};
 use radixscope_model::record::{Entry, Severity, SourceKind};
 use radixscope_recording::{Channel, Meta};
-use radixscope_state::cluster::Cluster;
+use radixscope_state::cluster::{Cluster, DecisionEntry};
 
+use crate::config::StoreAt;
 use crate::hub::Published;
 use crate::hub::spacing::Spacing;
 pub(crate) use copy::copy;
 pub(crate) use decisions::FinishedDecisions;
+use decisions_parquet::DecisionValues;
+pub(crate) use decisions_parquet::Decisions as DecisionsParquet;
 use files::Files;
-pub(crate) use opened::{Newest, newest, open};
+pub(crate) use opened::{Newest, RecordingReader, log_fetched, newest, open, open_between};
 pub(crate) use redact::{Redacted, RedactionKey, Redactor};
 pub(crate) use source::run as report_status;
+pub(crate) use store::StoredStatus;
+use store::{Backlog, Store};
 
 /// Maximum queued items: several minutes of ten batches per second.
 const MAX_QUEUED: usize = 4_096;
@@ -55,13 +62,40 @@ pub enum RecordTo {
         /// Files that ended longer ago are deleted.
         max_age: Duration,
     },
+    /// Objects in a bucket.
+    Store {
+        /// Where.
+        at: StoreAt,
+        /// Folder of the files that are not stored yet.
+        buffer: PathBuf,
+        /// Maximum bytes of these.
+        max_bytes: u64,
+        /// A file ends, and is stored, after this time.
+        every: Duration,
+    },
 }
 
 impl RecordTo {
-    /// The file or the folder.
+    /// The file or the folder that is written.
     pub(crate) fn path(&self) -> &PathBuf {
         match self {
-            RecordTo::File(path) | RecordTo::Folder { path, .. } => path,
+            Self::File(path) | Self::Folder { path, .. } | Self::Store { buffer: path, .. } => path,
+        }
+    }
+
+    /// The folder, if it is one.
+    pub(crate) fn folder(&self) -> Option<&PathBuf> {
+        match self {
+            Self::File(_) => None,
+            Self::Folder { path, .. } | Self::Store { buffer: path, .. } => Some(path),
+        }
+    }
+
+    /// As the user named it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::File(path) | Self::Folder { path, .. } => path.display().to_string(),
+            Self::Store { at, .. } => at.to_string(),
         }
     }
 }
@@ -77,15 +111,27 @@ pub struct RecordOptions {
 
 /// A queued item.
 enum Item {
-    Keyframe { at_ms: Millis, frames: Vec<Bytes> },
-    Message { channel: Channel, at_ms: Millis, data: Bytes },
+    Keyframe {
+        at_ms: Millis,
+        frames: Vec<Bytes>,
+    },
+    Message {
+        channel: Channel,
+        at_ms: Millis,
+        data: Bytes,
+    },
+    /// A decision for the table beside the recording.
+    Row {
+        id: DecisionId,
+        data: Bytes,
+    },
 }
 
 impl Item {
     fn len_bytes(&self) -> usize {
         match self {
             Item::Keyframe { frames, .. } => frames.iter().map(Bytes::len).sum(),
-            Item::Message { data, .. } => data.len(),
+            Item::Message { data, .. } | Item::Row { data, .. } => data.len(),
         }
     }
 }
@@ -123,36 +169,60 @@ impl Shared {
 /// Status of a recording.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RecordingStatus {
-    /// The file or folder, as given.
+    /// The file, folder or address, as given.
     pub(crate) path: String,
+    /// The folder or file that is written.
+    #[serde(skip)]
+    pub(crate) on_disk: PathBuf,
     /// Bytes on disk, of all retained files.
     pub(crate) bytes: u64,
     /// Start of the oldest of them; `null`: nothing was written yet.
     pub(crate) since_ms: Option<Millis>,
     /// Number of gaps, because the disk was too slow or could not be written.
     pub(crate) gaps: u64,
-    /// The current error; `null`: none.
+    /// What is in object storage; `null`: the recording stays on the disk.
+    pub(crate) stored: Option<StoredStatus>,
+    /// The current error, of the disk or of the store; `null`: none.
     pub(crate) error: Option<String>,
+    /// Whether nothing can be written to the disk.
+    #[serde(skip)]
+    pub(crate) is_disk_failing: bool,
 }
 
 /// Reads the status of a recording.
 #[derive(Clone)]
 pub(crate) struct RecordingWatch {
     path: String,
+    on_disk: PathBuf,
     shared: Arc<Shared>,
+    /// `None`: the recording stays on the disk.
+    backlog: Option<Arc<Backlog>>,
 }
 
 impl RecordingWatch {
     pub(crate) fn status(&self) -> RecordingStatus {
         let since_ms = self.shared.since_ms.load(Ordering::Relaxed);
+        let (stored, not_stored) = self.backlog.as_ref().map(|backlog| backlog.status()).unzip();
+        let of_disk = self.shared.error();
         RecordingStatus {
             path: self.path.clone(),
+            on_disk: self.on_disk.clone(),
             bytes: self.shared.bytes.load(Ordering::Relaxed),
             since_ms: (since_ms > 0).then_some(Millis(since_ms)),
             gaps: self.shared.gaps.load(Ordering::Relaxed),
-            error: self.shared.error(),
+            stored,
+            is_disk_failing: of_disk.is_some(),
+            error: of_disk.or(not_stored.flatten()),
         }
     }
+}
+
+/// The threads of a recording.
+pub(crate) struct RecordingThreads {
+    /// Writes the files.
+    pub(crate) writing: JoinHandle<()>,
+    /// Stores them, after the files are written until all are stored.
+    pub(crate) uploading: Option<JoinHandle<()>>,
 }
 
 /// The hub's handle to the writer thread.
@@ -165,19 +235,29 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Starts the thread, which ends when the recorder is dropped and everything is written.
+    /// Starts the threads, which end when the recorder is dropped and everything is written, and stored if possible.
     ///
     /// # Errors
-    /// The file or folder cannot be written.
-    pub(crate) fn start(to: RecordTo, meta: Meta) -> Result<(Self, JoinHandle<()>), std::io::Error> {
+    /// The file or folder cannot be written, or the store cannot be used as it is set up.
+    pub(crate) fn start(to: RecordTo, meta: Meta) -> anyhow::Result<(Self, RecordingThreads)> {
         let shared = Arc::new(Shared::default());
-        let path = to.path().display().to_string();
-        let files = Files::open(to, meta, Arc::clone(&shared))?;
+        let (path, on_disk) = (to.name(), to.path().clone());
+        let store = match &to {
+            RecordTo::Store { at, .. } => Some((Store::open(at.clone())?, Arc::new(Backlog::default()))),
+            RecordTo::File(_) | RecordTo::Folder { .. } => None,
+        };
+        let backlog = store.as_ref().map(|(_, backlog)| Arc::clone(backlog));
+        let files = Files::open(to, meta, Arc::clone(&shared), backlog.clone())?;
+        let uploading = match store {
+            Some((store, backlog)) => Some(store::start(store, files.recording(), backlog)?),
+            None => None,
+        };
         let (to, items) = sync_channel(MAX_QUEUED);
         let thread = std::thread::Builder::new().name("recording".to_owned());
-        let thread = thread.spawn(move || files.run(&items))?;
-        let watch = RecordingWatch { path, shared };
-        Ok((Self { to, watch, spacing: None, ended: FinishedDecisions::default() }, thread))
+        let writing = thread.spawn(move || files.run(&items))?;
+        let watch = RecordingWatch { path, on_disk, shared, backlog };
+        let recorder = Self { to, watch, spacing: None, ended: FinishedDecisions::default() };
+        Ok((recorder, RecordingThreads { writing, uploading }))
     }
 
     /// Its status.
@@ -224,8 +304,17 @@ impl Recorder {
 
     /// Writes the decisions, findings and timeline row of this second.
     pub(crate) fn second(&mut self, at_ms: Millis, cluster: &Cluster, row: Option<SecondRow>) {
-        for (channel, json) in second(at_ms, cluster, row.as_ref(), &mut self.ended) {
+        let has_table = self.watch.backlog.is_some();
+        let mut rows = Vec::new();
+        let messages = second(at_ms, cluster, row.as_ref(), &mut self.ended, &mut |decided| {
+            let values = if has_table { DecisionValues::of(cluster, decided) } else { None };
+            rows.extend(values.map(|values| (decided.decision.id, values.encode())));
+        });
+        for (channel, json) in messages {
             self.json(channel, at_ms, json);
+        }
+        for (id, row) in rows.into_iter().filter(|_| self.spacing.is_some()) {
+            self.send(Item::Row { id, data: row.into() });
         }
     }
 
@@ -257,15 +346,18 @@ impl Recorder {
     }
 }
 
-/// What a recording has of a second beside its records: decisions that ended, findings that began or ended, the row of the timeline.
+/// What a recording has of a second beside its records: decisions that ended, each of which `each` gets too, findings that began or ended,
+/// the row of the timeline.
 pub(crate) fn second(
     at_ms: Millis,
     cluster: &Cluster,
     row: Option<&SecondRow>,
     ended: &mut FinishedDecisions,
+    each: &mut dyn FnMut(&DecisionEntry),
 ) -> Vec<(Channel, Vec<u8>)> {
     let mut messages = Vec::new();
     ended.drain_finished(at_ms, cluster, |decided| {
+        each(decided);
         let json = decision_row(cluster, decided).and_then(|row| serde_json::to_vec(&row).ok());
         messages.extend(json.map(|json| (Channel::Decisions, json)));
     });

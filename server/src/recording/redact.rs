@@ -10,6 +10,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::DecisionValues;
 use radixscope_export::decision_row;
 use radixscope_model::frame::{BatchWriter, Digest, Frame};
 use radixscope_model::id::{DecisionId, Millis, Worker};
@@ -217,6 +218,12 @@ impl Redactor {
         let cluster = self.cluster.as_ref()?;
         let row = decision_row(cluster, cluster.decisions().get(id)?)?;
         Some(serde_json::to_vec(&row).ok()?.into())
+    }
+
+    /// A decision for the table, from the redacted state. `None`: the state no longer has it.
+    pub(super) fn values(&self, id: DecisionId) -> Option<DecisionValues> {
+        let cluster = self.cluster.as_ref()?;
+        DecisionValues::of(cluster, cluster.decisions().get(id)?)
     }
 
     fn finding(&mut self, json: &[u8]) -> Option<Bytes> {

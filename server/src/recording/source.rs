@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use radixscope_model::number_format::plural;
 use radixscope_model::record::LinkState;
 
 use super::RecordingWatch;
@@ -15,16 +16,21 @@ const POLL_EVERY: Duration = Duration::from_secs(1);
 pub(crate) async fn run(watch: RecordingWatch, to: SourceHandle, mut stopped: Shutdown) {
     let mut reported = None;
     loop {
-        let error = watch.status().error;
-        if reported.as_ref() != Some(&error) {
-            let (state, detail) = match &error {
-                Some(error) => (LinkState::Connecting, error.as_str()),
-                None => (LinkState::Live, "recording"),
-            };
-            if to.state(state, detail).await.is_err() {
+        let status = watch.status();
+        let lost = status.stored.map_or(0, |stored| stored.lost_files);
+        let lost = match lost {
+            0 => String::new(),
+            lost => format!("; {} deleted before the store took them", plural(lost, "file", "files")),
+        };
+        let now = match status.error {
+            Some(error) => (LinkState::Connecting, error + &lost),
+            None => (LinkState::Live, format!("recording{lost}")),
+        };
+        if reported.as_ref() != Some(&now) {
+            if to.state(now.0, &now.1).await.is_err() {
                 return;
             }
-            reported = Some(error);
+            reported = Some(now);
         }
         tokio::select! {
             () = over(&mut stopped) => return,

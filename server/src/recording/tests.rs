@@ -9,12 +9,13 @@ use radixscope_model::record::{LinkState, Record};
 use radixscope_recording::{Recording, SeekTo, Series};
 
 use super::*;
+use crate::config::RecordingAt;
 use crate::hub::{Hub, Replayed};
 
 /// A state that is recorded by hand.
 struct Stage {
     recorder: Option<Recorder>,
-    writing: Option<JoinHandle<()>>,
+    threads: Option<RecordingThreads>,
     cluster: Cluster,
     batch: BatchWriter,
     at_ms: Millis,
@@ -26,10 +27,10 @@ impl Stage {
     }
 
     fn of(to: RecordTo, meta: Meta) -> Self {
-        let (recorder, writing) = Recorder::start(to, meta).unwrap();
+        let (recorder, threads) = Recorder::start(to, meta).unwrap();
         Self {
             recorder: Some(recorder),
-            writing: Some(writing),
+            threads: Some(threads),
             cluster: Cluster::new(1_000),
             batch: BatchWriter::new(Seq(1)),
             at_ms: Millis(1_800_000_000_000),
@@ -84,7 +85,7 @@ impl Stage {
 
     fn end(&mut self) {
         drop(self.recorder.take());
-        self.writing.take().unwrap().join().unwrap();
+        self.threads.take().unwrap().writing.join().unwrap();
     }
 }
 
@@ -185,9 +186,9 @@ async fn a_replay_shows_the_end_and_goes_back_to_every_keyframe() {
         stage.wait_until(|_| stage.recorder.as_ref().unwrap().queued_bytes() == 0);
     }
     stage.end();
-    let mut series = open(&[folder_of.path().to_owned()]).unwrap();
+    let mut series = open(&[RecordingAt::Path(folder_of.path().to_owned())]).unwrap();
     let keyframes: usize = series.files().iter().map(|file| file.keyframes().len()).sum();
-    let replayed = Replayed::read(&mut series, 1 << 30).unwrap();
+    let replayed = Replayed::read(&mut series, None, 1 << 30).unwrap();
     let (_end, stopped) = tokio::sync::watch::channel(false);
     let hub = Hub::replay(replayed, stopped);
     let (digest, at_ms, is_replay, (segments, rows)) = hub
@@ -199,7 +200,7 @@ async fn a_replay_shows_the_end_and_goes_back_to_every_keyframe() {
     assert_eq!(rows.len() as u64, 20 * 4 * 100 / 1_000, "a row a second");
     let joined = hub.join(None).await.unwrap();
     assert_eq!(joined.from, stage.cluster.seq());
-    let small = Replayed::read(&mut series, 4 << 20).unwrap();
+    let small = Replayed::read(&mut series, None, 4 << 20).unwrap();
     let (_end, stopped) = tokio::sync::watch::channel(false);
     let retained = Hub::replay(small, stopped).read(|view| view.history().unwrap()).await.unwrap();
     assert!(

@@ -11,10 +11,10 @@ use rustls::{ClientConfig, RootCertStore};
 use crate::config::InvalidOption;
 
 /// A client certificate and its key: the option and the file of each.
-pub(super) type Identity<'p> = [(&'static str, &'p Path); 2];
+pub(crate) type Identity<'p> = [(&'static str, &'p Path); 2];
 
 /// `ca`: the trusted CAs, as an option and its file; `None`: the system's.
-pub(super) fn client_config(
+pub(crate) fn client_config(
     ca: Option<(&'static str, &Path)>,
     identity: Option<Identity<'_>>,
 ) -> Result<ClientConfig, InvalidOption> {

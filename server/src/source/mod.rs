@@ -7,7 +7,7 @@ mod file_identity;
 pub mod gate;
 pub(crate) mod gzip;
 mod http_client;
-mod http_tls;
+pub(crate) mod http_tls;
 pub mod indexer;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
@@ -21,4 +21,4 @@ pub mod traces;
 pub mod trees;
 pub mod zmq;
 
-pub(crate) use link::SourceStatus;
+pub(crate) use link::{SourceStatus, doubled, with_jitter};

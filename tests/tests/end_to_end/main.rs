@@ -58,6 +58,7 @@ mod late_captures;
 mod logs;
 mod nats_faults;
 mod nats_loss;
+mod object_store;
 mod open_files;
 mod operators;
 mod other_routers;

@@ -27,12 +27,15 @@ pub(crate) use rust_target::{MUSL, WASM};
 pub(crate) enum Purpose {
     /// Build the app and the server
     Demo,
-    /// Run the tests: also a NATS server, etcd, Prometheus and a browser
+    /// Run the tests: also a NATS server, etcd, a server that speaks S3, Prometheus and a browser
     Test,
     /// Everything above
     All,
     /// Run the tests of every browser in Firefox and WebKit too; `all` leaves it out
     Browsers,
+    /// Run the queries of the documentation by DuckDB
+    #[value(skip)]
+    Duckdb,
     /// Run the fuzz targets
     #[value(skip)]
     Fuzz,
@@ -80,7 +83,12 @@ pub(crate) fn missing(workspace: &Workspace, purpose: Purpose) -> Vec<Box<dyn Ne
             needs.push(Box::new(kubernetes::Programs));
             needs.push(Box::new(kubernetes::Schemas));
         }
-        Purpose::Demo | Purpose::Test | Purpose::All | Purpose::Browsers | Purpose::Static => {
+        Purpose::Demo
+        | Purpose::Test
+        | Purpose::All
+        | Purpose::Browsers
+        | Purpose::Duckdb
+        | Purpose::Static => {
             if purpose == Purpose::Static {
                 needs.push(Box::new(rust_target::MUSL_LIBRARY));
             }
@@ -88,12 +96,17 @@ pub(crate) fn missing(workspace: &Workspace, purpose: Purpose) -> Vec<Box<dyn Ne
                 needs.push(Box::new(other_browsers::OtherBrowsers));
                 needs.push(Box::new(cargo_tools::geckodriver()));
             }
+            if purpose == Purpose::Duckdb {
+                needs.push(Box::new(python::DUCKDB));
+                needs.push(Box::new(python::HTTPFS));
+            }
             if !matches!(purpose, Purpose::Demo | Purpose::Static) {
                 needs.extend(checkers());
                 needs.push(Box::new(browser::Browser));
                 needs.push(Box::new(pypi::NEXTEST));
                 needs.push(Box::new(pypi::NATS));
                 needs.push(Box::new(pypi::ETCD));
+                needs.push(Box::new(pypi::WEED));
                 needs.push(Box::new(prometheus::Prometheus));
                 needs.push(Box::new(python::PYZMQ));
                 needs.push(Box::new(python::GRAFANA));

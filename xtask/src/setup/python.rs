@@ -1,5 +1,5 @@
-//! Python packages for the tests: libzmq, the library whose sockets Dynamo's processes open, which `pyzmq` carries; and
-//! Grafana's schema of dashboards as Grafana publishes it.
+//! Python packages for the tests: libzmq, the library whose sockets Dynamo's processes open, which `pyzmq` carries;
+//! Grafana's schema of dashboards as Grafana publishes it; DuckDB and its extension for S3.
 
 use std::fs;
 
@@ -37,6 +37,24 @@ pub(super) const GRAFANA: Package = Package {
     version: "1769699998!10.1.0",
     folder: "grafana",
     says: "import importlib.metadata as m, grafana_foundation_sdk.models.dashboard; print(m.version('grafana-foundation-sdk'))",
+};
+
+/// DuckDB.
+pub(super) const DUCKDB: Package = Package {
+    what: "DuckDB",
+    package: "duckdb",
+    version: "1.5.5",
+    folder: "duckdb",
+    says: "import duckdb; print(duckdb.__version__)",
+};
+
+/// Its extension for S3, of the same version.
+pub(super) const HTTPFS: Package = Package {
+    what: "DuckDB's extension for S3",
+    package: "duckdb-extension-httpfs",
+    version: "1.5.5",
+    folder: "duckdb-httpfs",
+    says: "import importlib.metadata as m; print(m.version('duckdb-extension-httpfs'))",
 };
 
 impl Need for Package {

@@ -37,7 +37,7 @@ use report::CheckReport;
 /// Exit code of a check without data, whatever the reason.
 pub(super) const EXIT_NO_DATA: u8 = 3;
 /// Default log filter: the report and the progress line cover the rest.
-pub(super) const DEFAULT_LOG: &str = "warn,async_nats=off,kube_client=off,kube_runtime=off";
+pub(super) const DEFAULT_LOG: &str = "warn,async_nats=off,kube_client=off,kube_runtime=off,object_store=off";
 /// How often the state is polled. The rules run once a second.
 const POLL_EVERY: Duration = Duration::from_millis(500);
 /// How often the progress line is printed.

@@ -2,7 +2,6 @@
 //! requests as slices for Perfetto, or everything as one recording file or HTML report.
 
 pub(super) mod html;
-mod parquet;
 mod perfetto;
 
 use std::fs::File;
@@ -18,7 +17,7 @@ use radixscope_state::cluster::{Cluster, DecisionEntry};
 
 use super::Failure;
 use crate::config::{DecisionsAs, Export};
-use crate::recording::{FinishedDecisions, copy, open};
+use crate::recording::{DecisionsParquet, FinishedDecisions, copy, open};
 use perfetto::Trace;
 
 /// Folds the recording and writes each decision after its request has ended.
@@ -73,7 +72,7 @@ struct Outputs {
 enum Decisions {
     Csv(DecisionsCsv<Stdout>),
     Json(BufWriter<Stdout>),
-    Parquet(parquet::Decisions<Stdout>),
+    Parquet(DecisionsParquet<Stdout>),
 }
 
 impl Decisions {
@@ -91,7 +90,7 @@ impl Decisions {
                     "Parquet is binary: redirect it to a file, as in '--decisions parquet > decisions.parquet'"
                 ));
             }
-            DecisionsAs::Parquet => Self::Parquet(parquet::Decisions::begin(out)?),
+            DecisionsAs::Parquet => Self::Parquet(DecisionsParquet::begin(out)?),
         })
     }
 }

@@ -4,8 +4,7 @@
 mod memory;
 mod readers;
 
-use std::fs::File;
-use std::io::{self, BufReader};
+use std::io;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -22,12 +21,13 @@ use radixscope_model::id::Millis;
 use radixscope_recording::{Meta, RecordingError, Reduced, Series, Target, Writer};
 
 use super::params::Params;
+use crate::config::RecordingAt;
 use crate::http::App;
 use crate::http::error::{ApiError, code};
 use crate::http::listen::Peer;
 use crate::http::origin::AllowedPage;
 use crate::http::report::{IncidentReport, View};
-use crate::recording::{RecordingStatus, meta, open};
+use crate::recording::{RecordingReader, RecordingStatus, meta, open};
 use memory::Memory;
 pub(in crate::http) use readers::Readers;
 use readers::{MAX_WAITING, Pipe, Reader};
@@ -178,7 +178,7 @@ fn stream_response(
 /// The source of a recording.
 enum RecordingSource {
     Memory(Memory),
-    Files(Box<Series<BufReader<File>>>),
+    Files(Box<Series<RecordingReader>>),
 }
 
 /// The recording's files, if they reach further back than the history and overlap the range.
@@ -187,8 +187,8 @@ async fn opened(
     meta: Meta,
     from: Millis,
     to: Millis,
-) -> Option<(Meta, Box<Series<BufReader<File>>>)> {
-    let opened = tokio::task::spawn_blocking(move || open(&[files.path.into()]));
+) -> Option<(Meta, Box<Series<RecordingReader>>)> {
+    let opened = tokio::task::spawn_blocking(move || open(&[RecordingAt::Path(files.on_disk)]));
     let opened = opened.await.ok()?;
     let series =
         opened.inspect_err(|error| tracing::warn!(%error, "the recording's files cannot be read")).ok()?;

@@ -11,6 +11,7 @@ use crate::http::access::FailedLogins;
 use crate::http::api::Readers;
 use crate::http::listen::ConnectionSlots;
 use crate::hub::{Refusals, SourceTraffic, View, ViewerCounts};
+use crate::recording::StoredStatus;
 
 const STATES: [LinkState; 6] = [
     LinkState::Connecting,
@@ -59,6 +60,9 @@ impl Families {
                 let help = "Start of the retained recordings, Unix time";
                 self.gauge("recording_since_timestamp_seconds", help, since.0 as f64 / 1_000.0);
             }
+            if let Some(stored) = &recording.stored {
+                self.of_stored(stored);
+            }
         }
         self.gauge("viewers", "Viewers connected", viewers.now.load(Ordering::Relaxed) as f64);
         let total = viewers.total.load(Ordering::Relaxed);
@@ -67,6 +71,22 @@ impl Families {
         self.counter("viewer_resyncs", help, viewers.resyncs.load(Ordering::Relaxed));
         let help = "Records not sent to viewers that fell behind";
         self.counter("viewer_skipped_records", help, viewers.skipped_records.load(Ordering::Relaxed));
+    }
+
+    fn of_stored(&mut self, stored: &StoredStatus) {
+        self.counter("recording_stored_objects", "Objects stored in the bucket", stored.objects);
+        self.counter("recording_stored_bytes", "Bytes stored in the bucket", stored.bytes);
+        if let Some(until) = stored.until_ms {
+            let help = "Until when the recording is in the bucket, Unix time";
+            self.gauge("recording_stored_until_timestamp_seconds", help, until.0 as f64 / 1_000.0);
+        }
+        let help = "Finished files that wait to be stored in the bucket";
+        self.gauge("recording_waiting_files", help, stored.waiting_files as f64);
+        let help = "Bytes of the finished files that wait to be stored in the bucket";
+        self.gauge("recording_waiting_bytes", help, stored.waiting_bytes as f64);
+        let help = "Files deleted from the buffer before they were stored, because it was full";
+        self.counter("recording_lost_files", help, stored.lost_files);
+        self.counter("recording_lost_bytes", "Bytes of recording_lost_files", stored.lost_bytes);
     }
 
     pub(super) fn of_connections(&mut self, slots: &ConnectionSlots) {
