@@ -127,7 +127,11 @@ impl MemberReport {
     /// How urgent it is.
     pub fn urgency(&self) -> Urgency {
         let Some(now) = self.current() else {
-            return if self.state == MemberState::NotAnswering { Urgency::NotAnswering } else { Urgency::Unknown };
+            return if self.state == MemberState::NotAnswering {
+                Urgency::NotAnswering
+            } else {
+                Urgency::Unknown
+            };
         };
         if now.findings.critical > 0 {
             Urgency::Critical
@@ -148,9 +152,9 @@ impl MemberReport {
 
     /// Address of a panel of its page: at the moment of the last summary if its history reaches there, else live.
     pub fn href(&self, view: &str) -> String {
-        let moment = self.current().filter(|now| {
-            !now.is_replay && now.history_from_ms.is_some_and(|from| from <= now.at_ms)
-        });
+        let moment = self
+            .current()
+            .filter(|now| !now.is_replay && now.history_from_ms.is_some_and(|from| from <= now.at_ms));
         let fragment = moment.map_or(String::new(), |now| format!("#t={}", now.at_ms.0));
         let query = if view.is_empty() { String::new() } else { format!("?view={view}") };
         format!("{}{query}{fragment}", self.link)

@@ -22,7 +22,8 @@ pub mod tree;
 
 pub use checks::{FindingFilter, Findings, Incident, Summary, pending_text};
 pub use cluster_summary::{
-    ClusterSummary, FindingCounts, HitRate, RequestRate, ReuseLoss, SourceCounts, TtftFigure, WorkerCounts, WorstFinding, WorstLoss,
+    ClusterSummary, FindingCounts, HitRate, RequestRate, ReuseLoss, SourceCounts, TtftFigure, WorkerCounts,
+    WorstFinding, WorstLoss,
 };
 pub use memory::Memories;
 pub use reuse::ReuseReport;

@@ -52,6 +52,23 @@ pub(super) fn with_notice(page: &str, notice: &str) -> String {
     page.replacen("</head>", &format!("<meta name=\"radixscope-notice\" content=\"{notice}\"></head>"), 1)
 }
 
+/// The page as `radixscope fleet` has it: it shows many clusters, and without scripts there are no pictures of one.
+pub(super) fn of_fleet(page: &str) -> String {
+    let page = page.replacen("</head>", "<meta name=\"radixscope-fleet\" content=\"\"></head>", 1);
+    let page = page.replacen("<title>Radixscope</title>", "<title>Radixscope fleet</title>", 1);
+    let scriptless = page.find("<noscript>").zip(page.find("</noscript>"));
+    match scriptless.filter(|(from, to)| from < to) {
+        Some((from, to)) => {
+            let (before, after) = (&page[..from], &page[to..]);
+            format!(
+                "{before}<noscript><p>Radixscope needs JavaScript and WebAssembly, which this browser or frame does not run. The same as \
+                 JSON: <a href=\"api/v1/fleet\">api/v1/fleet</a>.</p>{after}"
+            )
+        }
+        None => page,
+    }
+}
+
 /// The page with the template of links to traces. It contains nothing that ends an attribute but `&`.
 pub(super) fn with_trace_url(page: &str, template: &TraceUrl) -> String {
     let template = template.to_string().replace('&', "&amp;");

@@ -125,12 +125,12 @@ impl StatusSender {
 }
 
 /// Exponential backoff: `first` doubled `times` times, at most `longest`.
-pub(super) fn doubled(first: Duration, times: u32, longest: Duration) -> Duration {
+pub(crate) fn doubled(first: Duration, times: u32, longest: Duration) -> Duration {
     first.saturating_mul(2u32.saturating_pow(times)).min(longest)
 }
 
 /// Adds up to 25 % jitter, so that many clients do not reconnect at the same moment.
-pub(super) fn with_jitter(wait: Duration) -> Duration {
+pub(crate) fn with_jitter(wait: Duration) -> Duration {
     let by = (crate::time::random() % 1_000) as f64 / 1_000.0;
     wait.mul_f64(0.75 + by / 2.0)
 }

@@ -6,7 +6,7 @@ pub mod discovery;
 mod file_identity;
 pub mod gate;
 pub(crate) mod gzip;
-mod http_client;
+pub(crate) mod http_client;
 mod http_tls;
 pub mod indexer;
 #[cfg(feature = "kubernetes")]
@@ -21,4 +21,4 @@ pub mod traces;
 pub mod trees;
 pub mod zmq;
 
-pub(crate) use link::SourceStatus;
+pub(crate) use link::{SourceStatus, doubled, with_jitter};

@@ -115,6 +115,7 @@ async fn everything(server: &Radixscope) -> Vec<Asked> {
         get("/api/v1/latency", "?window_s=60&ttft_slo=600&tpot_slo=60"),
         get("/api/v1/memory", ""),
         get("/api/v1/reuse", "?window_s=60"),
+        get("/api/v1/summary", ""),
         get("/api/v1/arrivals", "?last=5"),
         get("/api/v1/mooncake", "?last=5"),
         get("/api/v1/recording", ""),
