@@ -69,13 +69,10 @@ pub(super) async fn ask(
     let (status, body) = get(client, member, &url, bounds).await?;
     match status {
         StatusCode::OK => read(&body).map_err(|why| {
-            Failed::new(
-                FailureKind::Invalid,
-                format!("the response of {url} is no summary of a cluster: {why}"),
-            )
+            Failed::new(FailureKind::Invalid, format!("its response is no summary of a cluster: {why}"))
         }),
         StatusCode::NOT_FOUND => Err(without_summary(client, member, bounds).await),
-        _ => Err(Failed::new(FailureKind::Status, refused(&url, status, &body))),
+        _ => Err(Failed::new(FailureKind::Status, refused(status, &body))),
     }
 }
 
@@ -99,7 +96,7 @@ async fn get(
             LinkState::Refused => FailureKind::Invalid,
             _ => FailureKind::Unreachable,
         };
-        Failed::new(kind, plain(&status.detail))
+        Failed::new(kind, plain(&without_address(&status.detail, url)))
     })
 }
 
@@ -121,15 +118,21 @@ async fn without_summary(client: &HttpClient, member: &MemberAt, bounds: Bounds)
             let detail = format!("Radixscope {version} does not report /api/v1/summary; its page works");
             Failed { kind: FailureKind::NoSummary, detail, version: Some(version) }
         }
-        None => Failed::new(
-            FailureKind::Status,
-            format!("{} responds 404 Not Found, so no Radixscope is there", member.url),
-        ),
+        None => {
+            Failed::new(FailureKind::Status, "responds 404 Not Found, so no Radixscope is there".to_owned())
+        }
     }
 }
 
+/// An error without the address, which need not be known to readers of the page: the name of the member is beside it.
+fn without_address(text: &str, url: &Url) -> String {
+    let url = url.as_str();
+    let text = text.replace(&format!("the response of {url}"), "its response");
+    text.replace(&format!("{url}: "), "").replace(&format!("{url} "), "")
+}
+
 /// What a status other than 200 means.
-fn refused(url: &Url, status: StatusCode, body: &[u8]) -> String {
+fn refused(status: StatusCode, body: &[u8]) -> String {
     #[derive(Deserialize)]
     struct Body {
         error: Inner,
@@ -145,7 +148,7 @@ fn refused(url: &Url, status: StatusCode, body: &[u8]) -> String {
         _ => "",
     };
     let said = said.map_or(String::new(), |said| format!(": {said}"));
-    format!("{url} responds {status}{said}{what_to_do}")
+    format!("responds {status}{said}{what_to_do}")
 }
 
 /// `url` ends in a slash.
@@ -289,15 +292,14 @@ mod tests {
 
     #[test]
     fn a_refusal_says_what_to_do() {
-        let url = "http://a/api/v1/summary".parse().unwrap();
         let body = br#"{"error":{"code":"unauthorized","message":"a token is needed"}}"#;
-        let text = refused(&url, StatusCode::UNAUTHORIZED, body);
+        let text = refused(StatusCode::UNAUTHORIZED, body);
         assert_eq!(
             text,
-            "http://a/api/v1/summary responds 401 Unauthorized: a token is needed; set token-file= or login-file= for this member"
+            "responds 401 Unauthorized: a token is needed; set token-file= or login-file= for this member"
         );
         assert!(
-            refused(&url, StatusCode::FOUND, b"")
+            refused(StatusCode::FOUND, b"")
                 .ends_with("redirects are not followed: give the address that it leads to")
         );
     }

@@ -1,6 +1,6 @@
 //! A plain HTTP client for a few small servers: one request, with bounds of time and size, and what went wrong in words.
 
-use std::error::Error as _;
+use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
@@ -99,10 +99,11 @@ impl HttpClient {
         let mut request = request.map_err(|error| SourceStatus::refused(format!("{url}: {error}")))?;
         let agent = HeaderValue::from_static(concat!("radixscope/", env!("CARGO_PKG_VERSION")));
         request.headers_mut().insert(USER_AGENT, agent);
-        let response = self.0.request(request).await.map_err(|error| {
-            let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-            SourceStatus::connecting(format!("{url}: {why}"))
-        })?;
+        let response = self
+            .0
+            .request(request)
+            .await
+            .map_err(|error| SourceStatus::connecting(format!("{url}: {}", innermost(&error))))?;
         let status = response.status();
         let body = Limited::new(response.into_body(), most_bytes).collect().await.map_err(|error| {
             if error.is::<LengthLimitError>() {
@@ -117,6 +118,15 @@ impl HttpClient {
         })?;
         Ok((status, body.to_bytes()))
     }
+}
+
+/// The text of the error that others wrap: `Connection refused`, not that a connection failed.
+fn innermost(error: &dyn Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
 }
 
 fn with_headers(request: Builder, headers: &[(HeaderName, HeaderValue)]) -> Builder {

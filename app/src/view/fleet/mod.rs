@@ -161,7 +161,7 @@ fn Clusters(store: Store, feed: Feed) -> impl IntoView {
             </th>
         }
     };
-    let minutes = move || feed.report.with(|report| report.as_ref().map_or(0, |of| of.points_s / 60));
+
     view! {
         <section class="panel fleet" aria-labelledby="fleet-title" data-testid="fleet">
             <header class="panel-head">
@@ -195,8 +195,8 @@ fn Clusters(store: Store, feed: Feed) -> impl IntoView {
             </div>
             <p class="caption" data-testid="fleet-caption">
                 {move || format!(
-                    "Lines: the last {} min since fleet was started, hit rate 0–100 %, TTFT {} for all. Grey: the last values of a cluster that does not answer.",
-                    minutes(),
+                    "Lines: the last {} min, hit rate 0–100 %, TTFT {}, the same for all. Grey: last values of a cluster that does not answer.",
+                    axes.with(AxesOf::minutes),
                     axes.with(AxesOf::ttft_text),
                 )}
             </p>

@@ -19,6 +19,8 @@ use crate::view::control::view;
 const LINKS: usize = 7;
 /// Points further apart are not connected: four of them are missing.
 const GAP_MS: u64 = 75_000;
+/// The shortest axis of time.
+const SHORTEST_MS: u64 = 120_000;
 /// The axis of TTFT reaches at most so many times the largest target: one that is far above must not flatten all others.
 const MOST_TARGETS: f64 = 4.0;
 
@@ -39,6 +41,13 @@ impl Default for AxesOf {
 impl AxesOf {
     pub(super) fn of(report: &FleetReport) -> Self {
         let to = report.at_ms.0;
+        let first =
+            report.members.iter().filter_map(|member| member.points.first()).map(|point| point.at_ms.0).min();
+        // From the first point of any on, so that the lines of a young process are no dots.
+        let reach = first
+            .map_or(0, |first| to.saturating_sub(first))
+            .min(report.points_s.saturating_mul(1_000))
+            .max(SHORTEST_MS);
         let summaries = || report.members.iter().filter_map(|member| member.summary.as_ref());
         let target = summaries().map(|of| of.ttft.target_ms).fold(0.0, f64::max);
         let points =
@@ -46,11 +55,12 @@ impl AxesOf {
         let largest = points.map(|ttft| ttft.high().unwrap_or(ttft.low())).fold(0.0, f64::max);
         let most = target * MOST_TARGETS;
         let top = largest.clamp(target * 1.25, most.max(target * 1.25)).max(1.0);
-        Self {
-            time_ms: (to.saturating_sub(report.points_s * 1_000), to),
-            ttft_top_ms: top,
-            is_cut: largest > top,
-        }
+        Self { time_ms: (to.saturating_sub(reach), to), ttft_top_ms: top, is_cut: largest > top }
+    }
+
+    /// How long the axis of time is, minutes.
+    pub(super) fn minutes(&self) -> u64 {
+        self.time_ms.1.saturating_sub(self.time_ms.0).div_ceil(60_000)
     }
 
     /// The axis of TTFT in words.
@@ -204,10 +214,10 @@ fn row_class(member: &MemberReport) -> &'static str {
 }
 
 fn state_cell(member: &MemberReport, now_ms: u64) -> Cell {
-    let since = format::age(now_ms.saturating_sub(member.since_ms.0));
+    let since = lasting(now_ms.saturating_sub(member.since_ms.0));
     let more = match member.state {
         MemberState::Waiting => "not asked yet".to_owned(),
-        MemberState::NotAnswering => format!("not answering for {since}: {}", member.detail),
+        MemberState::NotAnswering => format!("not answering for {since}"),
         MemberState::NoSummary => member.detail.clone(),
         MemberState::Answering => match &member.summary {
             Some(of) if of.is_replay => "replay".to_owned(),
@@ -234,6 +244,12 @@ fn state_cell(member: &MemberReport, now_ms: u64) -> Cell {
     Cell { value: member.name.clone(), more, title, class: "" }
 }
 
+/// How long something has lasted: `3 s`, `5 min`.
+fn lasting(ms: u64) -> String {
+    // The first seconds have no word of their own.
+    if ms < 2_000 { "1 s".to_owned() } else { format::age(ms) }
+}
+
 fn age_cell(member: &MemberReport, now_ms: u64) -> Cell {
     let Some(at) = member.answered_ms else {
         return Cell {
@@ -251,11 +267,20 @@ fn of_summary(member: &MemberReport, read: impl FnOnce(&ClusterSummary) -> Cell)
     match (&member.summary, member.state) {
         (Some(of), _) => read(of),
         (None, MemberState::NoSummary) => Cell::unknown("not reported"),
-        (None, _) => Cell::unknown("no answer yet"),
+        (None, _) => Cell { title: "It never sent a summary".to_owned(), ..Cell::unknown("") },
     }
 }
 
 fn findings_cell(member: &MemberReport) -> Cell {
+    if member.state == MemberState::NotAnswering {
+        // Why nothing is known comes before what was found last.
+        let worst = member.summary.as_ref().and_then(|of| of.findings.worst.as_ref());
+        let more = worst.map_or(String::new(), |worst| {
+            format!("last: {} {}", severity_mark(worst.severity), worst.title)
+        });
+        let title = member.detail.clone();
+        return Cell { value: title.clone(), more, title, class: "why" };
+    }
     of_summary(member, |of| {
         let found = &of.findings;
         let counts = [found.critical, found.warning, found.info];
@@ -358,6 +383,7 @@ fn requests_cell(member: &MemberReport) -> Cell {
     of_summary(member, |of| match of.requests.per_s {
         Some(per_s) => Cell {
             value: digits(per_s),
+            more: format!("{} s mean", of.requests.window_s),
             title: format!("Mean of the last {} s, by {}", of.requests.window_s, of.requests.source),
             ..Cell::default()
         },
