@@ -8,7 +8,7 @@ use radixscope_model::record::LinkState;
 use serde::Deserialize;
 use url::Url;
 
-use crate::config::MemberAt;
+use crate::config::{MemberAt, MemberLogin};
 use crate::source::http_client::{Bounds, HttpClient};
 
 /// Longest text of a member that is shown, characters.
@@ -82,12 +82,20 @@ async fn get(
     url: &Url,
     bounds: Bounds,
 ) -> Result<(StatusCode, bytes::Bytes), Failed> {
-    let login = member.login.authorization().map_err(|why| Failed::new(FailureKind::Login, why))?;
+    let at_fault = |why: String| Failed::new(FailureKind::Login, why);
+    let login = match &member.login {
+        MemberLogin::Open => None,
+        login => {
+            // A file may be on a slow disk.
+            let login = login.clone();
+            let read = tokio::task::spawn_blocking(move || login.authorization()).await;
+            read.map_err(|error| at_fault(error.to_string()))?.map_err(at_fault)?
+        }
+    };
     let mut headers = Vec::new();
     if let Some(login) = login {
         let value = HeaderValue::from_str(login.reveal());
-        let mut value =
-            value.map_err(|_| Failed::new(FailureKind::Login, "the login cannot be sent".to_owned()))?;
+        let mut value = value.map_err(|_| at_fault("the login cannot be sent".to_owned()))?;
         value.set_sensitive(true);
         headers.push((AUTHORIZATION, value));
     }

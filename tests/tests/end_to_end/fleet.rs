@@ -148,6 +148,11 @@ async fn clusters() -> Vec<(&'static str, Radixscope)> {
         let fixed = ["demo", "--warm-up", "60", "--speed", "0.000001"];
         all.push((name, Radixscope::start(fixed.iter().chain(flags)).await));
     }
+    for (name, server) in &all {
+        if *name != "closed" {
+            server.until_source_is("live").await;
+        }
+    }
     all
 }
 
@@ -217,9 +222,13 @@ async fn twenty_members_show_what_each_reports_and_five_why_they_do_not() {
         )
         .await;
         assert_eq!(page.text("fleet-answering").await.as_deref(), Some("15 of 20"));
-        let first = page.texts("[data-testid=fleet-row] th b").await;
-        assert_eq!(first[..5], ["broken", "garbage", "huge", "refused", "silent"], "the worst come first");
-        assert!(first[5].starts_with("mismatch"), "then what is critical: {first:?}");
+        let listed = page.texts("[data-testid=fleet-row] th b").await;
+        assert_eq!(listed[..5], ["broken", "garbage", "huge", "refused", "silent"], "the worst come first");
+        let mut ranks = Vec::new();
+        for name in &listed {
+            ranks.push(rank(&member(&fleet, name).await));
+        }
+        assert!(ranks.is_sorted() && ranks.last() > ranks.first(), "{listed:?} {ranks:?}");
         for (name, _, why) in dead {
             let shown = cells(page, name).await;
             assert!(shown[0].contains("not answering for") && shown[1].contains(why), "{shown:?}");
@@ -232,6 +241,13 @@ async fn twenty_members_show_what_each_reports_and_five_why_they_do_not() {
             let shown = cells(page, name).await;
             agrees(&shown, &summary);
         }
+        page.click("fleet-sort-hit_rate").await;
+        page.until_true("sorted by hit rate, what is unknown last", "(() => {
+            const rates = [...document.querySelectorAll('.f-hit b')].map(b => parseFloat(b.textContent));
+            const known = rates.slice(0, 15);
+            return rates.slice(15).every(isNaN) && known.every((rate, at) => at === 0 || known[at - 1] <= rate);
+        })()").await;
+        assert_eq!(page.address().await.query(), Some("theme=dark&fleet.sort=hit_rate"));
         for (width, height, theme) in [(1_920, 1_080, "dark"), (1_280, 720, "light"), (390, 844, "dark")] {
             page.size(width, height).await;
             page.open(&fleet.url(&format!("/?theme={theme}"))).await;
@@ -249,6 +265,18 @@ async fn twenty_members_show_what_each_reports_and_five_why_they_do_not() {
     let samples = metrics::parse(fleet.get("/metrics").await.text()).expect("our own figures");
     let up = samples.iter().filter(|sample| sample.name == "radixscope_fleet_member_up").map(|one| one.value);
     assert_eq!(up.sum::<f64>(), 15.0);
+}
+
+/// How urgent a member is: the less the more.
+fn rank(member: &Value) -> u8 {
+    let count = |severity: &str| member["summary"]["findings"][severity].as_u64().unwrap_or_default();
+    match member["state"].as_str() {
+        Some("not_answering") => 0,
+        _ if count("critical") > 0 => 1,
+        _ if member["summary"]["ttft"]["standing"] == "above" => 2,
+        _ if count("warning") > 0 => 3,
+        _ => 4,
+    }
 }
 
 /// Whether the cells of a row say what a summary says.
@@ -310,7 +338,8 @@ async fn a_member_that_dies_keeps_its_last_values_and_comes_back() {
 
 #[tokio::test]
 async fn what_a_member_says_is_text_and_a_redirect_leads_nowhere() {
-    let cluster = Radixscope::start(["demo", "--warm-up", "10"]).await;
+    let cluster = Radixscope::start(["demo", "--warm-up", "10", "--speed", "0.000001"]).await;
+    cluster.until_source_is("live").await;
     let mut hostile = cluster.json("/api/v1/summary").await;
     hostile["version"] = json!("9.9\u{202e}<b>");
     hostile["findings"]["worst"] = json!({
