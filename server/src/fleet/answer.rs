@@ -136,7 +136,9 @@ async fn without_summary(client: &HttpClient, member: &MemberAt, bounds: Bounds)
 fn without_address(text: &str, url: &Url) -> String {
     let url = url.as_str();
     let text = text.replace(&format!("the response of {url}"), "its response");
-    text.replace(&format!("{url}: "), "").replace(&format!("{url} "), "")
+    let text = text.replace(&format!("{url}: "), "").replace(&format!("{url} "), "");
+    // The number of an error of the operating system says nothing beside its text.
+    text.split(" (os error ").next().unwrap_or_default().to_owned()
 }
 
 /// What a status other than 200 means.

@@ -237,9 +237,12 @@ async fn twenty_members_show_what_each_reports_and_five_why_they_do_not() {
         }
         assert_eq!(page.eval("typeof window.pwned").await, "undefined");
         for (name, _) in &clusters {
-            let summary = member(&fleet, name).await["summary"].take();
-            let shown = cells(page, name).await;
-            agrees(&shown, &summary);
+            // What is asked for last may be newer than what is shown.
+            page.until("the row says what the summary says", async |page| {
+                let summary = member(&fleet, name).await["summary"].take();
+                agrees(&cells(page, name).await, &summary)
+            })
+            .await;
         }
         page.click("fleet-sort-hit_rate").await;
         page.until_true("sorted by hit rate, what is unknown last", "(() => {
@@ -280,7 +283,7 @@ fn rank(member: &Value) -> u8 {
 }
 
 /// Whether the cells of a row say what a summary says.
-fn agrees(shown: &[String], summary: &Value) {
+fn agrees(shown: &[String], summary: &Value) -> Result<(), String> {
     let number = |at: &str| summary.pointer(at).and_then(Value::as_f64);
     let hit_rate =
         number("/hit_rate/share").map_or("unknown".to_owned(), |share| format!("{:.1} %", share * 100.0));
@@ -297,8 +300,10 @@ fn agrees(shown: &[String], summary: &Value) {
         expected.push((3, format!("{low:.0} ms")));
     }
     for (column, text) in expected {
-        assert!(shown[column].contains(&text), "column {column} has no {text:?}: {shown:?}");
+        let has_it = shown.get(column).is_some_and(|cell| cell.contains(&text));
+        wait::expect(has_it, || format!("column {column} has no {text:?}: {shown:?}"))?;
     }
+    Ok(())
 }
 
 #[tokio::test]

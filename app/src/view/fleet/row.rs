@@ -205,10 +205,12 @@ fn Spark(paths: Memo<SparkPaths>, target: Memo<Option<f64>>) -> impl IntoView {
 
 fn row_class(member: &MemberReport) -> &'static str {
     match (member.state, member.urgency()) {
+        (MemberState::NotAnswering, _) if member.summary.is_none() => "dead empty-handed",
         (MemberState::NotAnswering, _) => "dead",
         (_, Urgency::Critical) => "critical",
         (_, Urgency::AboveTarget | Urgency::Warning) => "warning",
         (_, Urgency::Good) => "good",
+        (_, Urgency::NotAnswering | Urgency::Unknown) if member.summary.is_none() => "unknown empty-handed",
         (_, Urgency::NotAnswering | Urgency::Unknown) => "unknown",
     }
 }
