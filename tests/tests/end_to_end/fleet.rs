@@ -145,7 +145,7 @@ async fn clusters() -> Vec<(&'static str, Radixscope)> {
     ];
     let mut all = Vec::new();
     for (name, flags) in kinds {
-        let fixed = ["demo", "--warm-up", "60", "--speed", "0.000001"];
+        let fixed = ["demo", "--warm-up", "30", "--speed", "0.000001"];
         all.push((name, Radixscope::start(fixed.iter().chain(flags)).await));
     }
     for (name, server) in &all {
@@ -395,6 +395,22 @@ async fn what_a_member_says_is_text_and_a_redirect_leads_nowhere() {
     assert_eq!(unknown.status, 404);
     assert!(unknown.text().contains("this is radixscope fleet"), "{}", unknown.text());
     assert_eq!(fleet.get("/ws").await.status, 404, "there is no cluster here");
+}
+
+#[tokio::test]
+async fn readers_of_a_fleet_need_its_token() {
+    let fleet = fleet(&[("gone".to_owned(), at(refused_port().await))], &["--access-token", TOKEN]).await;
+    for path in ["/api/v1/fleet", "/metrics", "/"] {
+        assert_eq!(fleet.get(path).await.status, 401, "{path}");
+        let headers = [("authorization", &*format!("Bearer {TOKEN}"))];
+        assert_eq!(fleet.get_with(path, &headers).await.status, 200, "{path}");
+    }
+    let ready = wait::until("every member was asked", async || {
+        let ready = fleet.get("/readyz").await;
+        wait::expect(ready.status == 200, || ready.text().to_owned()).map(|()| ready.json())
+    })
+    .await;
+    assert_eq!(ready["message"], "details need the access token or the trusted proxy");
 }
 
 #[test]

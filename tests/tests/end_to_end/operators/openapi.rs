@@ -192,6 +192,23 @@ async fn every_response_is_as_described_in_every_kind_of_deployment() {
 }
 
 #[tokio::test]
+async fn what_a_fleet_answers_is_as_described() {
+    let member = Radixscope::start(["demo", "--warm-up", "60"]).await;
+    let member = format!("one={}", member.origin());
+    let fleet = Radixscope::start(["fleet", "--member", &member, "--member", "gone=127.0.0.1:9"]).await;
+    fleet.until_ready().await;
+    let description = Description::of(&fleet).await;
+    for (asked, status) in [
+        (get("/api/v1/fleet", ""), 200),
+        (get("/api/v1/fleet", "?after_ms=9"), 200),
+        (get("/api/v1/openapi.json", ""), 200),
+        (get("/api/v1/fleet", "?after=9"), 400),
+    ] {
+        description.ask(&fleet, &asked, status).await;
+    }
+}
+
+#[tokio::test]
 async fn every_error_is_as_described() {
     let server = Radixscope::start(["demo", "--warm-up", "10"]).await;
     server.until_source_is("live").await;
