@@ -89,7 +89,7 @@ pub(super) async fn serve(
     headers: HeaderMap,
 ) -> Response {
     if method != Method::GET && method != Method::HEAD {
-        return super::method_not_allowed(method).await.into_response();
+        return super::only_get(&front, &method).into_response();
     }
     let path = uri.path().trim_start_matches('/');
     if path.is_empty() || path == "index.html" {
@@ -179,17 +179,17 @@ mod tests {
     #[test]
     fn a_file_is_sent_in_the_smallest_form_and_once() {
         let text = "prefix tree ".repeat(1_000);
-        let packed = forms("front.js", text.as_bytes(), Effort::Least).map(|form| form.map(Bytes::from));
-        let asset = Asset::new("front.js", Bytes::from(text.clone()), packed, "7");
+        let packed = forms("app.js", text.as_bytes(), Effort::Least).map(|form| form.map(Bytes::from));
+        let asset = Asset::new("app.js", Bytes::from(text.clone()), packed, "7");
         let (body, encoding) = asset.form_for("gzip, br");
         assert_eq!(encoding, Some("br"));
         assert!(body.len() < text.len() / 10);
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("br"));
-        let first = super::file(&asset, "front.js", &headers);
+        let first = super::file(&asset, "app.js", &headers);
         headers.insert(header::IF_NONE_MATCH, first.headers()[header::ETAG].clone());
-        assert_eq!(super::file(&asset, "front.js", &headers).status(), StatusCode::NOT_MODIFIED);
+        assert_eq!(super::file(&asset, "app.js", &headers).status(), StatusCode::NOT_MODIFIED);
         headers.remove(header::ACCEPT_ENCODING);
-        assert_eq!(super::file(&asset, "front.js", &headers).status(), StatusCode::OK);
+        assert_eq!(super::file(&asset, "app.js", &headers).status(), StatusCode::OK);
     }
 }

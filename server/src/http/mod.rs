@@ -23,7 +23,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
-use axum::extract::{FromRef, Request};
+use axum::extract::{FromRef, Request, State};
 use axum::http::uri::{PathAndQuery, Uri};
 use axum::http::{HeaderValue, Method, header};
 use axum::middleware;
@@ -202,6 +202,7 @@ pub(crate) async fn serve_fleet(
     listener.serve(below(base, fleet::router(board, front)), shutdown).await;
 }
 
+/// The service of one cluster.
 fn service(
     hub: Hub,
     options: ServeOptions,
@@ -269,14 +270,18 @@ fn router(
     front.around(router).with_state(app)
 }
 
-async fn method_not_allowed(method: Method) -> ApiError {
-    ApiError::new(
-        code::METHOD_NOT_ALLOWED,
-        format!(
-            "{method} is not supported here; use GET to read, and POST only for /api/v1/score, \
-             /api/v1/counterfactual and /api/v1/tree-dumps"
-        ),
-    )
+async fn method_not_allowed(State(front): State<Front>, method: Method) -> ApiError {
+    only_get(&front, &method)
+}
+
+fn only_get(front: &Front, method: &Method) -> ApiError {
+    let how = match front.document {
+        Document::Cluster => {
+            "use GET to read, and POST only for /api/v1/score, /api/v1/counterfactual and /api/v1/tree-dumps"
+        }
+        Document::Fleet => "use GET to read",
+    };
+    ApiError::new(code::METHOD_NOT_ALLOWED, format!("{method} is not supported here; {how}"))
 }
 
 /// Headers of every response: no content sniffing, no referrer.

@@ -122,6 +122,16 @@ mod tests {
     }
 
     #[test]
+    fn the_page_of_a_fleet_says_so_and_offers_no_pictures_of_one_cluster() {
+        let page = "<head><title>Radixscope</title></head><body>a<noscript><img src=\"panel/tree.svg\"></noscript>b</body>";
+        let page = of_fleet(page);
+        assert!(page.contains("<meta name=\"radixscope-fleet\" content=\"\"></head>"), "{page}");
+        assert!(page.contains("<title>Radixscope fleet</title>") && !page.contains("<img"), "{page}");
+        assert!(page.contains("a<noscript>") && page.contains("</noscript>b"), "{page}");
+        assert_eq!(of_fleet("</noscript><noscript>"), "</noscript><noscript>", "what is no page stays");
+    }
+
+    #[test]
     fn the_base_is_rewritten() {
         assert!(with_base(PAGE, &base("/a/b/")).contains("<head><base href=\"/a/b/\"><script"));
         assert!(with_base(PAGE, &base("/")).contains("<base href=\"/\">"));

@@ -45,8 +45,8 @@ impl HttpClient {
     }
 
     /// The status and body of `url`. Errors are without a full stop.
-    pub(crate) async fn get(&self, url: &Url, bounds: Bounds) -> Result<(StatusCode, Bytes), SourceStatus> {
-        self.response(url, Request::get(url.as_str()).body(Full::default()), bounds).await
+    pub(super) async fn get(&self, url: &Url, bounds: Bounds) -> Result<(StatusCode, Bytes), SourceStatus> {
+        self.get_with(url, &[], bounds).await
     }
 
     /// The same with `headers`.

@@ -221,6 +221,7 @@ async fn twenty_members_show_what_each_reports_and_five_why_they_do_not() {
             "document.querySelectorAll('[data-state=answering]').length === 15",
         )
         .await;
+        assert_eq!(page.eval("document.title").await, "Radixscope fleet");
         assert_eq!(page.text("fleet-answering").await.as_deref(), Some("15 of 20"));
         let listed = page.texts("[data-testid=fleet-row] th b").await;
         assert_eq!(listed[..5], ["broken", "garbage", "huge", "refused", "silent"], "the worst come first");
