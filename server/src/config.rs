@@ -122,7 +122,7 @@ pub enum Command {
     /// Show many Radixscopes on one page, a row for each cluster
     ///
     /// Asks each of them for its figures every few seconds; stores nothing. Example: radixscope fleet --member
-    /// eu=http://radixscope.eu.example:8321
+    /// eu=radixscope.eu.example:8321
     Fleet(Box<Fleet>),
     /// Convert a recording for other tools
     Export(Box<Export>),
