@@ -19,6 +19,7 @@ mod baseline_at;
 mod check;
 mod discovery_at;
 mod engine_at;
+mod fleet;
 mod host;
 mod http_base;
 mod indexer_url;
@@ -48,6 +49,7 @@ pub use check::{Check, CheckMode, MinSeverity, Output};
 pub use discovery_at::{DiscoveryAt, EtcdServers};
 pub(crate) use engine_at::pool_of_model;
 pub use engine_at::{EngineAddress, EngineAt};
+pub use fleet::{Fleet, MemberAt, MemberLogin, Members, SecretAt};
 pub use host::AllowedHost;
 pub use indexer_url::IndexerUrl;
 pub use invalid::InvalidOption;
@@ -120,6 +122,11 @@ pub enum Command {
     /// Puts it together as one recording on one time line, prints what each file was taken for, the clocks and what is absent, and serves
     /// the page with it. Example: radixscope open bundle.tar.gz
     Open(Box<Open>),
+    /// Show many Radixscopes on one page, a row for each cluster
+    ///
+    /// Asks each of them for its figures every few seconds; stores nothing. Example: radixscope fleet --member
+    /// eu=radixscope.eu.example:8321
+    Fleet(Box<Fleet>),
     /// Convert a recording for other tools
     Export(Box<Export>),
     /// Listen to a Dynamo deployment for a few seconds and print what is there, which data is available, and the command that
@@ -568,6 +575,29 @@ pub enum Router {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Serving")]
 pub struct Http {
+    /// Where and to whom.
+    #[command(flatten)]
+    pub serving: Serving,
+    #[allow(rustdoc::bare_urls, reason = "it is help on the command line too")]
+    /// Template of a link from each decision to its trace or to a search in logs: an http or https address with {request_id}, {trace_id}, {session}
+    /// or {time_ms} behind the host, such as https://grafana.example.org/trace/{trace_id}; every reader sees it [default: none]
+    #[arg(long, env = "RADIXSCOPE_TRACE_URL", value_name = "TEMPLATE", help_heading = "Serving")]
+    pub trace_url: Option<TraceUrl>,
+    /// Maximum viewers at a time; more get 503
+    #[arg(
+        long,
+        env = "RADIXSCOPE_MAX_VIEWERS",
+        value_name = "VIEWERS",
+        default_value_t = 500,
+        help_heading = "Serving"
+    )]
+    pub max_viewers: usize,
+}
+
+/// Where and to whom it is served.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Serving")]
+pub struct Serving {
     /// Address to listen on; with 0.0.0.0 other machines can reach it, and everyone on the network may read unless a token or a
     /// proxy is set
     #[arg(long, env = "RADIXSCOPE_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8321")]
@@ -587,14 +617,6 @@ pub struct Http {
     /// radixscope.example.org or *.example.org; can be repeated
     #[arg(long, env = "RADIXSCOPE_ALLOW_HOST", value_name = "HOST", value_delimiter = ',')]
     pub allow_host: Vec<AllowedHost>,
-    #[allow(rustdoc::bare_urls, reason = "it is help on the command line too")]
-    /// Template of a link from each decision to its trace or to a search in logs: an http or https address with {request_id}, {trace_id}, {session}
-    /// or {time_ms} behind the host, such as https://grafana.example.org/trace/{trace_id}; every reader sees it [default: none]
-    #[arg(long, env = "RADIXSCOPE_TRACE_URL", value_name = "TEMPLATE")]
-    pub trace_url: Option<TraceUrl>,
-    /// Maximum viewers at a time; more get 503
-    #[arg(long, env = "RADIXSCOPE_MAX_VIEWERS", value_name = "VIEWERS", default_value_t = 500)]
-    pub max_viewers: usize,
     /// Maximum connections at a time, viewers and others; at the limit idle ones are closed, then new ones get 503 [default:
     /// 500 more than --max-viewers]
     #[arg(long, env = "RADIXSCOPE_MAX_CONNECTIONS", value_name = "CONNECTIONS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -604,14 +626,13 @@ pub struct Http {
     pub access: Access,
 }
 
-impl Http {
+impl Serving {
     /// Default number of connections beyond viewers.
     const MORE_CONNECTIONS: usize = 500;
 
-    /// Maximum simultaneous connections.
-    pub fn most_connections(&self) -> usize {
-        self.max_connections
-            .map_or(self.max_viewers.saturating_add(Self::MORE_CONNECTIONS), |most| most as usize)
+    /// Maximum simultaneous connections, so many viewers included.
+    pub fn most_connections(&self, viewers: usize) -> usize {
+        self.max_connections.map_or(viewers.saturating_add(Self::MORE_CONNECTIONS), |most| most as usize)
     }
 
     /// Whether everyone on the network may read.

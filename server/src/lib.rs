@@ -12,6 +12,7 @@ mod baselines;
 pub mod cli;
 pub mod config;
 mod evidence;
+mod fleet;
 pub mod http;
 pub mod hub;
 mod logging;

@@ -11,6 +11,7 @@
 pub mod curves;
 pub mod option;
 pub mod rates;
+pub mod spark;
 pub mod strip;
 pub mod strips;
 pub mod theme;

@@ -23,6 +23,8 @@ pub enum LazyView {
     Panel(Panel),
     /// The kiosk.
     Kiosk,
+    /// Many clusters.
+    Fleet,
     /// The chart of stored and removed blocks: no chart is drawn before the first figures.
     RatesChart,
 }
@@ -32,6 +34,7 @@ impl LazyView {
         match self {
             Self::Panel(panel) => panel.title(),
             Self::Kiosk => "Kiosk",
+            Self::Fleet => "Fleet",
             Self::RatesChart => "The chart",
         }
     }

@@ -13,6 +13,7 @@ mod decisions;
 mod figure;
 mod file;
 mod findings;
+mod fleet;
 mod help;
 mod hint;
 mod history;
@@ -47,6 +48,7 @@ pub use changes::ChangesPanel;
 pub use compare::ComparePanel;
 pub use counterfactual::CounterfactualPanel;
 pub use findings::FindingsPanel;
+pub use fleet::FleetPage;
 pub use kiosk::Kiosk;
 pub use latency::LatencyPanel;
 pub use ledger::LedgerPanel;
@@ -68,6 +70,10 @@ use crate::{keys, theme};
 pub(crate) fn App() -> impl IntoView {
     let query = window().location().search().unwrap_or_default();
     let store = Store::new(Address::parse(&query));
+    if fleet::is_served() {
+        let dark = theme::provide(store);
+        return view! { <Lazy of=LazyView::Fleet store dark/> };
+    }
     store.begin();
     recording::take_drops(store);
     let dark = theme::provide(store);

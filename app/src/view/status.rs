@@ -244,7 +244,7 @@ fn Fact(
 }
 
 #[component]
-fn ThemeButton(store: Store) -> impl IntoView {
+pub(super) fn ThemeButton(store: Store) -> impl IntoView {
     let theme = move || store.address.with(|a| a.theme);
     let name = move || format!("Theme: {} (T)", theme().as_str());
     let path = move || match theme() {

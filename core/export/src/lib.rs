@@ -5,9 +5,11 @@
 #![forbid(unsafe_code)]
 
 mod checks;
+mod cluster_summary;
 pub mod colour;
 pub mod engines;
 pub mod finding_ticket;
+pub mod fleet;
 pub mod indexers;
 mod memory;
 pub mod mooncake;
@@ -19,6 +21,10 @@ mod trace_url;
 pub mod tree;
 
 pub use checks::{FindingFilter, Findings, Incident, Summary, pending_text};
+pub use cluster_summary::{
+    ClusterSummary, FindingCounts, HitRate, RequestRate, ReuseLoss, SourceCounts, TtftFigure, WorkerCounts,
+    WorstFinding, WorstLoss,
+};
 pub use memory::Memories;
 pub use reuse::ReuseReport;
 pub use rows::{Decisions, DecisionsOf, Totals, decision_row};

@@ -2,10 +2,10 @@
 //! bucket, and of requests of which some are not known. One type for all that compares or colours such a figure. Knows no
 //! quantity and no unit.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Values that a figure can have.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Range {
     /// The least.
     low: f64,
@@ -17,7 +17,8 @@ pub struct Range {
 }
 
 /// How a figure stands to a target.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum TargetComparison {
     /// Certainly at or below it.
     Within,

@@ -6,6 +6,7 @@ mod demo;
 #[cfg(feature = "kubernetes")]
 mod deploy;
 mod export;
+mod fleet;
 #[cfg_attr(not(feature = "kubernetes"), path = "without_kubernetes.rs")]
 mod in_kubernetes;
 mod manual;
@@ -51,6 +52,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Check(check) => (&check.log, check::DEFAULT_LOG),
         Command::Record(record) => (&record.log, logging::DEFAULT_FILTER),
         Command::Open(open) => (&open.log, logging::DEFAULT_FILTER),
+        Command::Fleet(fleet) => (&fleet.log, logging::DEFAULT_FILTER),
         Command::Replay(replay) => (&replay.log, logging::DEFAULT_FILTER),
         Command::Export(export) => (&export.log, check::DEFAULT_LOG),
         Command::Sources(probe) => (&probe.log, check::DEFAULT_LOG),
@@ -123,6 +125,7 @@ async fn run_async(command: Command) -> Result<ExitCode, Failure> {
         Command::Export(options) => return tokio::task::block_in_place(|| export::run(&options)),
         Command::Plan(options) => plan::run(*options, stopped).await,
         Command::Open(options) => open::run(*options, stopped).await,
+        Command::Fleet(options) => fleet::run(*options, stopped).await,
         Command::Replay(options) => replay::run(*options, stopped).await,
         #[cfg(feature = "kubernetes")]
         Command::Deploy(options) => deploy::run(*options).await,

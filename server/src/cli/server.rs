@@ -17,7 +17,8 @@ use radixscope_recording::Meta;
 use super::Failure;
 use super::checks::{checks, follow_baselines};
 use crate::baselines::BaselineFiles;
-use crate::config::{Access, Http, InvalidOption, Limits, SloTargets};
+use crate::config::{Access, Http, InvalidOption, Limits, Serving, SloTargets};
+use crate::fleet::Fleet;
 use crate::http::{self, AccessRules, ServeOptions, Tls, TlsFiles};
 use crate::hub::{
     HistoryLimits, Hub, HubConfig, QueueLimits, Refusals, ResumeLimits, Resumed, ServerRun, SourceHandle,
@@ -244,14 +245,15 @@ pub(super) async fn run(
     stopped: Shutdown,
 ) -> Result<(), Failure> {
     let checks = checks(slo)?;
-    let door = Door::open(&http).await?;
+    let door = Door::open(&http.serving).await?;
     let listening = listen(limits, checks, feeds, record, &stopped)?;
     let hub = listening.hub.clone();
     let baselines = Arc::new(BaselineFiles::new(slo.baseline.clone()));
     if !slo.baseline.is_empty() {
         tokio::spawn(follow_baselines(baselines.clone(), hub.clone(), stopped.clone()));
     }
-    door.serve(http, hub, baselines, listening.end(), stopped).await
+    let serve = move |at: Entrance, stopped| http::serve(at.listener, at.tls, hub, at.options, stopped);
+    door.serve(http, baselines, serve, listening.end(), stopped).await
 }
 
 /// Serves a hub without sources until stopped, with these baselines.
@@ -261,8 +263,28 @@ pub(super) async fn show(
     baselines: BaselineFiles,
     stopped: Shutdown,
 ) -> Result<(), Failure> {
-    let door = Door::open(&http).await?;
-    door.serve(http, hub, Arc::new(baselines), std::future::ready(()), stopped).await
+    let door = Door::open(&http.serving).await?;
+    let serve = move |at: Entrance, stopped| http::serve(at.listener, at.tls, hub, at.options, stopped);
+    door.serve(http, Arc::new(baselines), serve, std::future::ready(()), stopped).await
+}
+
+/// Serves many clusters until stopped. `members` are asked meanwhile.
+pub(super) async fn show_fleet(serving: Serving, members: Fleet, stopped: Shutdown) -> Result<(), Failure> {
+    let door = Door::open(&serving).await?;
+    // One page a reader, which opens no socket.
+    let http = Http { serving, trace_url: None, max_viewers: 0 };
+    let board = members.board();
+    let asking = members.start(&stopped);
+    let serve =
+        move |at: Entrance, stopped| http::serve_fleet(at.listener, at.tls, board, at.options, stopped);
+    door.serve(http, Arc::default(), serve, asking, stopped).await
+}
+
+/// What is served from.
+struct Entrance {
+    listener: TcpListener,
+    tls: Option<Tls>,
+    options: ServeOptions,
 }
 
 /// A bound listener with its access rules.
@@ -273,41 +295,45 @@ struct Door {
 }
 
 impl Door {
-    async fn open(http: &Http) -> Result<Self, Failure> {
-        let access = AccessRules::of(&http.access).map_err(|error| Failure::Usage(error.into()))?;
-        let tls = tls(&http.access).map_err(|error| Failure::Usage(error.into()))?;
-        Ok(Self { access, tls, listener: bind(http).await? })
+    async fn open(serving: &Serving) -> Result<Self, Failure> {
+        let access = AccessRules::of(&serving.access).map_err(|error| Failure::Usage(error.into()))?;
+        let tls = tls(&serving.access).map_err(|error| Failure::Usage(error.into()))?;
+        Ok(Self { access, tls, listener: bind(serving).await? })
     }
 
     /// Serves until stopped, then waits for `end`.
-    async fn serve(
+    async fn serve<S>(
         self,
         http: Http,
-        hub: Hub,
         baselines: Arc<BaselineFiles>,
+        serve: impl FnOnce(Entrance, Shutdown) -> S,
         end: impl Future<Output = ()>,
         mut stopped: Shutdown,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Failure>
+    where
+        S: Future<Output = ()> + Send + 'static,
+    {
+        let Http { serving, trace_url, max_viewers } = http;
         let Self { access, tls, listener } = self;
         let guessable = access.is_guessable().then_some(GUESSABLE);
-        let notice = http.is_open_to_all().then_some(OPEN_TO_ALL).or(guessable);
+        let notice = serving.is_open_to_all().then_some(OPEN_TO_ALL).or(guessable);
         if let Some(notice) = notice {
             tracing::warn!("{notice}");
         }
         let options = ServeOptions {
-            max_connections: http.most_connections(),
-            listen: listener.local_addr().unwrap_or(http.listen),
-            base_path: http.base_path,
-            frame_ancestors: http.frame_ancestors,
-            allow_origin: http.allow_origin,
-            allow_host: http.allow_host,
+            max_connections: serving.most_connections(max_viewers),
+            listen: listener.local_addr().unwrap_or(serving.listen),
+            base_path: serving.base_path,
+            frame_ancestors: serving.frame_ancestors,
+            allow_origin: serving.allow_origin,
+            allow_host: serving.allow_host,
             access,
             notice,
-            trace_url: http.trace_url,
-            max_viewers: http.max_viewers,
+            trace_url,
+            max_viewers,
             baselines,
         };
-        let serving = tokio::spawn(http::serve(listener, tls, hub, options, stopped.clone()));
+        let serving = tokio::spawn(serve(Entrance { listener, tls, options }, stopped.clone()));
         over(&mut stopped).await;
         let (_, served) = tokio::join!(end, tokio::time::timeout(GRACE, serving));
         match served {
@@ -324,8 +350,8 @@ fn tls(access: &Access) -> Result<Option<Tls>, InvalidOption> {
     files.map(|(cert, key)| Tls::open(TlsFiles { cert, key })).transpose()
 }
 
-async fn bind(http: &Http) -> Result<TcpListener, Failure> {
-    let address = http.listen;
+async fn bind(serving: &Serving) -> Result<TcpListener, Failure> {
+    let address = serving.listen;
     let listener = TcpListener::bind(address).await.map_err(|error| {
         let what_to_do = match error.kind() {
             std::io::ErrorKind::AddrInUse => {
@@ -342,7 +368,7 @@ async fn bind(http: &Http) -> Result<TcpListener, Failure> {
         Failure::Failed(anyhow!("cannot listen on {address}: {error} ({what_to_do})"))
     })?;
     let bound = listener.local_addr().unwrap_or(address);
-    let scheme = if http.access.tls_cert.is_some() { "https" } else { "http" };
-    tracing::info!("listening on {scheme}://{bound}{}", http.base_path);
+    let scheme = if serving.access.tls_cert.is_some() { "https" } else { "http" };
+    tracing::info!("listening on {scheme}://{bound}{}", serving.base_path);
     Ok(listener)
 }

@@ -14,7 +14,7 @@ use url::form_urlencoded;
 
 use super::error::{ApiError, code};
 use super::listen::Peer;
-use super::{App, page, panel};
+use super::{Front, page, panel};
 use crate::config::{Access, InvalidOption, Secret, is_guessable};
 use crate::shutdown::over;
 pub(super) use failed_logins::FailedLogins;
@@ -143,13 +143,13 @@ impl Proxy {
 }
 
 /// Admits authenticated requests; others get an error or the login form.
-pub(super) async fn check(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let rules = &app.options.access;
+pub(super) async fn check(State(front): State<Front>, mut request: Request, next: Next) -> Response {
+    let rules = &front.options.access;
     if rules.is_open() {
         return next.run(request).await;
     }
     let peer = request.extensions().get::<Peer>().cloned();
-    let cookie = cookie_name(&app);
+    let cookie = cookie_name(&front);
     let uri = request.uri();
     if let Some(token) = &rules.token
         && can_carry_token(request.method())
@@ -167,13 +167,13 @@ pub(super) async fn check(State(app): State<App>, mut request: Request, next: Ne
             };
         }
         let is_tls = peer.as_ref().is_some_and(|peer| peer.is_tls) || is_forwarded_tls(request.headers());
-        return set_cookie(&app, token, &cookie, is_tls, request.headers(), uri.path(), &rest);
+        return set_cookie(&front, token, &cookie, is_tls, request.headers(), uri.path(), &rest);
     }
     if rules.admits(request.headers(), peer.as_ref().map(|peer| peer.address), &cookie) {
         return next.run(request).await;
     }
     if rules.is_guess(&request, &cookie) {
-        delay_failed_login(&app, peer).await;
+        delay_failed_login(&front, peer).await;
     }
     let uri = request.uri();
     if PROBES.contains(&uri.path()) {
@@ -181,15 +181,15 @@ pub(super) async fn check(State(app): State<App>, mut request: Request, next: Ne
         return next.run(request).await;
     }
     if uri.path().starts_with(PICTURES) && panel::wants_picture(request.headers()) {
-        return panel::refused(&app, uri, &no_token(&app.options.access));
+        return panel::refused(&front, uri, &no_token(&front.options.access));
     }
-    refused(&app, request.headers())
+    refused(&front, request.headers())
 }
 
 /// Counts a wrong token and waits until its response may be sent. Meanwhile the connection counts as idle and may be evicted;
 /// it is closed if too many responses to its address are delayed.
-async fn delay_failed_login(app: &App, peer: Option<Peer>) {
-    let delay = app.failed_logins.count(peer.as_ref().map(|peer| peer.address), &app.shutdown);
+async fn delay_failed_login(front: &Front, peer: Option<Peer>) {
+    let delay = front.failed_logins.count(peer.as_ref().map(|peer| peer.address), &front.shutdown);
     if let (None, Some(peer)) = (delay, &peer) {
         peer.slot.close();
     }
@@ -198,7 +198,7 @@ async fn delay_failed_login(app: &App, peer: Option<Peer>) {
         return;
     }
     let _idle = peer.map(|peer| peer.slot.idle());
-    let mut shutdown = app.shutdown.clone();
+    let mut shutdown = front.shutdown.clone();
     tokio::select! {
         () = tokio::time::sleep(delay) => {}
         () = over(&mut shutdown) => {}
@@ -228,8 +228,8 @@ fn no_token(rules: &AccessRules) -> ApiError {
 }
 
 /// Cookies are shared between ports, so the name contains the port.
-fn cookie_name(app: &App) -> String {
-    format!("radixscope_access_{}", app.options.listen.port())
+fn cookie_name(front: &Front) -> String {
+    format!("radixscope_access_{}", front.options.listen.port())
 }
 
 /// `Bearer TOKEN`.
@@ -257,7 +257,7 @@ fn token_in(uri: &Uri) -> Option<(String, String)> {
 
 /// Redirects to the same URL without the token, and sets the cookie.
 fn set_cookie(
-    app: &App,
+    front: &Front,
     token: &Token,
     name: &str,
     is_tls: bool,
@@ -266,11 +266,11 @@ fn set_cookie(
     rest: &str,
 ) -> Response {
     let forwarded = headers.get("x-forwarded-prefix").and_then(|value| value.to_str().ok());
-    let prefix = page::prefix(&app.options.base_path, forwarded);
+    let prefix = page::prefix(&front.options.base_path, forwarded);
     // Two leading slashes would refer to another server.
     let path = path.trim_start_matches(['/', '\\']);
     let query = if rest.is_empty() { String::new() } else { format!("?{rest}") };
-    let cookie = format!("{name}={}; Path={prefix}; HttpOnly; {}", token.cookie, where_sent(app, is_tls));
+    let cookie = format!("{name}={}; Path={prefix}; HttpOnly; {}", token.cookie, where_sent(front, is_tls));
     let (Ok(location), Ok(cookie)) =
         (HeaderValue::from_str(&format!("{prefix}{path}{query}")), HeaderValue::from_str(&cookie))
     else {
@@ -282,8 +282,8 @@ fn set_cookie(
 }
 
 /// Attributes of the cookie. For frames of other sites, which require TLS, it is partitioned: each embedding site has its own.
-fn where_sent(app: &App, is_tls: bool) -> &'static str {
-    match (is_tls, app.options.frame_ancestors.names_others()) {
+fn where_sent(front: &Front, is_tls: bool) -> &'static str {
+    match (is_tls, front.options.frame_ancestors.names_others()) {
         (true, true) => "SameSite=None; Secure; Partitioned",
         (true, false) => "SameSite=Lax; Secure",
         (false, _) => "SameSite=Lax",
@@ -292,8 +292,8 @@ fn where_sent(app: &App, is_tls: bool) -> &'static str {
 
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-fn refused(app: &App, headers: &HeaderMap) -> Response {
-    let rules = &app.options.access;
+fn refused(front: &Front, headers: &HeaderMap) -> Response {
+    let rules = &front.options.access;
     if rules.token.is_none() {
         return no_token(rules).into_response();
     }
@@ -303,7 +303,7 @@ fn refused(app: &App, headers: &HeaderMap) -> Response {
         .and_then(|accept| accept.to_str().ok())
         .is_some_and(|accept| accept.contains("text/html"));
     if wants_page {
-        let policy = format!("{LOGIN_POLICY}{}", app.options.frame_ancestors.as_str());
+        let policy = format!("{LOGIN_POLICY}{}", front.options.frame_ancestors.as_str());
         let policy = HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'"));
         let headers = [(header::CONTENT_SECURITY_POLICY, policy), (header::CACHE_CONTROL, NO_STORE)];
         return (StatusCode::UNAUTHORIZED, challenge, headers, Html(LOGIN)).into_response();

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 
 use super::error::{ApiError, code};
-use super::{App, ServeOptions, page};
+use super::{Document, Front, page};
 pub(crate) use files::Assets;
 
 #[cfg(page_inside)]
@@ -82,15 +82,20 @@ pub(super) fn is_known(headers: &HeaderMap, etag: &str) -> bool {
 }
 
 /// Serves the page at `/` and files by name: the fallback for all other paths.
-pub(super) async fn serve(State(app): State<App>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
+pub(super) async fn serve(
+    State(front): State<Front>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
     if method != Method::GET && method != Method::HEAD {
-        return super::method_not_allowed(method).await.into_response();
+        return super::only_get(&front, &method).into_response();
     }
     let path = uri.path().trim_start_matches('/');
     if path.is_empty() || path == "index.html" {
-        return index(app.assets.get("index.html").await.as_deref(), &app.options, &headers);
+        return index(front.assets.get("index.html").await.as_deref(), &front, &headers);
     }
-    match app.assets.get(path).await {
+    match front.assets.get(path).await {
         Some(asset) => file(&asset, path, &headers),
         None => {
             let shown: String = uri.path().chars().take(200).collect();
@@ -126,7 +131,8 @@ fn file(asset: &Asset, path: &str, headers: &HeaderMap) -> Response {
     response
 }
 
-fn index(page: Option<&Asset>, options: &ServeOptions, headers: &HeaderMap) -> Response {
+fn index(page: Option<&Asset>, front: &Front, headers: &HeaderMap) -> Response {
+    let options = &front.options;
     let (status, page) = match page {
         Some(asset) => (StatusCode::OK, String::from_utf8_lossy(&asset.plain).into_owned()),
         None => (StatusCode::SERVICE_UNAVAILABLE, page::NOT_BUILT.to_owned()),
@@ -135,6 +141,7 @@ fn index(page: Option<&Asset>, options: &ServeOptions, headers: &HeaderMap) -> R
     let page = page::with_base(&page, &page::prefix(&options.base_path, forwarded));
     let page = options.notice.map_or_else(|| page.clone(), |notice| page::with_notice(&page, notice));
     let page = options.trace_url.as_ref().map_or_else(|| page.clone(), |of| page::with_trace_url(&page, of));
+    let page = if front.document == Document::Fleet { page::of_fleet(&page) } else { page };
     let policy = page::policy(&page, &options.frame_ancestors);
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),

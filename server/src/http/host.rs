@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::Response;
 
-use super::App;
+use super::Front;
 use super::error::{ApiError, code};
 use super::listen::Peer;
 use crate::config::AllowedHost;
@@ -53,7 +53,7 @@ impl OwnNames {
 
 /// Rejects requests for foreign names, before anything else.
 pub(super) async fn check(
-    State(app): State<App>,
+    State(front): State<Front>,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
@@ -62,7 +62,7 @@ pub(super) async fn check(
     let foreign = [Some(&asked), request.uri().authority()]
         .into_iter()
         .flatten()
-        .find(|authority| !app.own_names.are(authority, local));
+        .find(|authority| !front.own_names.are(authority, local));
     if let Some(foreign) = foreign {
         let name: String = foreign.host().chars().take(SHOWN_CHARS).collect();
         let message = format!(

@@ -4,6 +4,7 @@ mod access;
 mod api;
 mod assets;
 mod error;
+mod fleet;
 mod health;
 mod history;
 mod host;
@@ -17,11 +18,12 @@ mod snapshot;
 mod ws;
 
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
-use axum::extract::{FromRef, Request};
+use axum::extract::{FromRef, Request, State};
 use axum::http::uri::{PathAndQuery, Uri};
 use axum::http::{HeaderValue, Method, header};
 use axum::middleware;
@@ -35,6 +37,7 @@ use radixscope_export::TraceUrl;
 
 use crate::baselines::BaselineFiles;
 use crate::config::{AllowedHost, AllowedOrigin, BasePath, FrameAncestors};
+use crate::fleet::Board;
 use crate::hub::Hub;
 use crate::shutdown::Shutdown;
 pub use access::AccessRules;
@@ -74,16 +77,60 @@ pub struct ServeOptions {
     pub max_connections: usize,
 }
 
-/// Shared state of the handlers.
+/// What servers of one cluster and of many share: options, the page's files, who may read.
 #[derive(Clone)]
-struct App {
-    hub: Hub,
+struct Front {
     options: Arc<ServeOptions>,
+    document: Document,
     assets: Arc<Assets>,
     shutdown: Shutdown,
     own_names: Arc<OwnNames>,
     /// Connection slots; `None` without a listener.
     slots: Option<Arc<ConnectionSlots>>,
+    /// Requests with a wrong token.
+    failed_logins: Arc<access::FailedLogins>,
+}
+
+impl Front {
+    fn new(
+        options: ServeOptions,
+        document: Document,
+        slots: Option<Arc<ConnectionSlots>>,
+        shutdown: Shutdown,
+    ) -> Self {
+        let own_names = Arc::new(OwnNames::new(options.listen.ip(), options.allow_host.clone()));
+        let options = Arc::new(options);
+        let (assets, failed_logins) = (Arc::new(Assets::new()), Arc::default());
+        Self { options, document, assets, shutdown, own_names, slots, failed_logins }
+    }
+
+    /// Adds the page's files, and around everything the checks of who may read and the common headers.
+    fn around<S>(self, router: Router<S>) -> Router<S>
+    where
+        S: Clone + Send + Sync + 'static,
+        Self: FromRef<S>,
+    {
+        router
+            .fallback(assets::serve)
+            .layer(middleware::from_fn_with_state(self.clone(), access::check))
+            .layer(middleware::from_fn_with_state(self.clone(), origin::share))
+            .layer(middleware::from_fn_with_state(self, host::check))
+            .layer(middleware::map_response(common_headers))
+    }
+}
+
+/// What the page shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Document {
+    Cluster,
+    Fleet,
+}
+
+/// Shared state of the handlers.
+#[derive(Clone)]
+struct App {
+    hub: Hub,
+    front: Front,
     /// Permits for counterfactuals.
     runs: Arc<Semaphore>,
     /// Permits for score requests.
@@ -98,10 +145,22 @@ struct App {
     was_ready: Arc<AtomicBool>,
     /// Workers with their own series in `/metrics`.
     listed: Arc<Mutex<metrics::Listed>>,
-    /// Requests with a wrong token.
-    failed_logins: Arc<access::FailedLogins>,
     /// Downloads of recordings.
     readers: Arc<api::Readers>,
+}
+
+impl Deref for App {
+    type Target = Front;
+
+    fn deref(&self) -> &Front {
+        &self.front
+    }
+}
+
+impl FromRef<App> for Front {
+    fn from_ref(app: &App) -> Self {
+        app.front.clone()
+    }
 }
 
 impl FromRef<App> for Arc<ServeOptions> {
@@ -129,7 +188,21 @@ pub async fn serve(
     listener.serve(service, shutdown).await;
 }
 
-/// All routes, with the base path cut off around them: a router nested at a prefix would answer 404 to `/prefix/`.
+/// The same for a page with many clusters.
+pub(crate) async fn serve_fleet(
+    socket: TcpListener,
+    tls: Option<Tls>,
+    board: Arc<Board>,
+    options: ServeOptions,
+    shutdown: Shutdown,
+) {
+    let listener = Listener::new(socket, options.max_connections, tls);
+    let base = options.base_path.clone();
+    let front = Front::new(options, Document::Fleet, Some(listener.slots()), shutdown.clone());
+    listener.serve(below(base, fleet::router(board, front)), shutdown).await;
+}
+
+/// The service of one cluster.
 fn service(
     hub: Hub,
     options: ServeOptions,
@@ -137,7 +210,14 @@ fn service(
     shutdown: Shutdown,
 ) -> MapRequest<Router, impl FnMut(Request) -> Request + Clone + use<>> {
     let base = options.base_path.clone();
-    let router = router(hub, options, slots, shutdown);
+    below(base, router(hub, options, slots, shutdown))
+}
+
+/// All routes, with the base path cut off around them: a router nested at a prefix would answer 404 to `/prefix/`.
+fn below(
+    base: BasePath,
+    router: Router,
+) -> MapRequest<Router, impl FnMut(Request) -> Request + Clone + use<>> {
     MapRequest::new(router, move |mut request: Request| {
         if let Some(uri) = without_prefix(&base, request.uri()) {
             *request.uri_mut() = uri;
@@ -157,21 +237,16 @@ fn router(
     slots: Option<Arc<ConnectionSlots>>,
     shutdown: Shutdown,
 ) -> Router {
-    let assets = Arc::new(Assets::new());
+    let front = Front::new(options, Document::Cluster, slots, shutdown);
     let runs = api::counterfactual::runs();
     let tree_reads = api::tree::reads();
-    let own_names = Arc::new(OwnNames::new(options.listen.ip(), options.allow_host.clone()));
-    let (options, scores, panels) = (Arc::new(options), Arc::default(), Arc::default());
+    let (scores, panels) = (Arc::default(), Arc::default());
     let snapshots = snapshot::permits();
     let was_ready = Arc::default();
-    let (listed, failed_logins, readers) = (Arc::default(), Arc::default(), Arc::default());
+    let (listed, readers) = (Arc::default(), Arc::default());
     let app = App {
         hub,
-        options,
-        assets,
-        shutdown,
-        own_names,
-        slots,
+        front: front.clone(),
         runs,
         scores,
         tree_reads,
@@ -179,10 +254,9 @@ fn router(
         snapshots,
         was_ready,
         listed,
-        failed_logins,
         readers,
     };
-    Router::new()
+    let router = Router::new()
         .route("/ws", get(ws::open))
         .route("/snapshot", get(snapshot::snapshot))
         .route("/history", get(history::index))
@@ -192,23 +266,22 @@ fn router(
         .route("/metrics", get(metrics::metrics))
         .route("/panel/{name}", get(panel::panel))
         .merge(api::router())
-        .fallback(assets::serve)
-        .method_not_allowed_fallback(method_not_allowed)
-        .layer(middleware::from_fn_with_state(app.clone(), access::check))
-        .layer(middleware::from_fn_with_state(app.clone(), origin::share))
-        .layer(middleware::from_fn_with_state(app.clone(), host::check))
-        .layer(middleware::map_response(common_headers))
-        .with_state(app)
+        .method_not_allowed_fallback(method_not_allowed);
+    front.around(router).with_state(app)
 }
 
-async fn method_not_allowed(method: Method) -> ApiError {
-    ApiError::new(
-        code::METHOD_NOT_ALLOWED,
-        format!(
-            "{method} is not supported here; use GET to read, and POST only for /api/v1/score, \
-             /api/v1/counterfactual and /api/v1/tree-dumps"
-        ),
-    )
+async fn method_not_allowed(State(front): State<Front>, method: Method) -> ApiError {
+    only_get(&front, &method)
+}
+
+fn only_get(front: &Front, method: &Method) -> ApiError {
+    let how = match front.document {
+        Document::Cluster => {
+            "use GET to read, and POST only for /api/v1/score, /api/v1/counterfactual and /api/v1/tree-dumps"
+        }
+        Document::Fleet => "use GET to read",
+    };
+    ApiError::new(code::METHOD_NOT_ALLOWED, format!("{method} is not supported here; {how}"))
 }
 
 /// Headers of every response: no content sniffing, no referrer.

@@ -7,8 +7,8 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::App;
 use super::error::{ApiError, code};
+use super::{App, Front};
 use crate::config::AllowedOrigin;
 
 /// Max-Age of preflight responses in seconds, short, so that changed options take effect soon.
@@ -42,10 +42,10 @@ fn is_allowed(headers: &HeaderMap, allowed: &[AllowedOrigin]) -> bool {
 }
 
 /// CORS for allowed origins, without cookies.
-pub(super) async fn share(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(super) async fn share(State(front): State<Front>, request: Request, next: Next) -> Response {
     let origin = request.headers().get(header::ORIGIN).cloned();
     let is_listed = |origin: &HeaderValue| {
-        let allowed = &app.options.allow_origin;
+        let allowed = &front.options.allow_origin;
         allowed.iter().any(|allowed| allowed.as_str().as_bytes().eq_ignore_ascii_case(origin.as_bytes()))
     };
     let origin = origin.filter(is_listed);

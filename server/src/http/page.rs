@@ -52,6 +52,23 @@ pub(super) fn with_notice(page: &str, notice: &str) -> String {
     page.replacen("</head>", &format!("<meta name=\"radixscope-notice\" content=\"{notice}\"></head>"), 1)
 }
 
+/// The page as `radixscope fleet` has it: it shows many clusters, and without scripts there are no pictures of one.
+pub(super) fn of_fleet(page: &str) -> String {
+    let page = page.replacen("</head>", "<meta name=\"radixscope-fleet\" content=\"\"></head>", 1);
+    let page = page.replacen("<title>Radixscope</title>", "<title>Radixscope fleet</title>", 1);
+    let scriptless = page.find("<noscript>").zip(page.find("</noscript>"));
+    match scriptless.filter(|(from, to)| from < to) {
+        Some((from, to)) => {
+            let (before, after) = (&page[..from], &page[to..]);
+            format!(
+                "{before}<noscript><p>Radixscope needs JavaScript and WebAssembly, which this browser or frame does not run. The same as \
+                 JSON: <a href=\"api/v1/fleet\">api/v1/fleet</a>.</p>{after}"
+            )
+        }
+        None => page,
+    }
+}
+
 /// The page with the template of links to traces. It contains nothing that ends an attribute but `&`.
 pub(super) fn with_trace_url(page: &str, template: &TraceUrl) -> String {
     let template = template.to_string().replace('&', "&amp;");
@@ -102,6 +119,16 @@ mod tests {
 
     fn base(text: &str) -> BasePath {
         text.parse().unwrap()
+    }
+
+    #[test]
+    fn the_page_of_a_fleet_says_so_and_offers_no_pictures_of_one_cluster() {
+        let page = "<head><title>Radixscope</title></head><body>a<noscript><img src=\"panel/tree.svg\"></noscript>b</body>";
+        let page = of_fleet(page);
+        assert!(page.contains("<meta name=\"radixscope-fleet\" content=\"\"></head>"), "{page}");
+        assert!(page.contains("<title>Radixscope fleet</title>") && !page.contains("<img"), "{page}");
+        assert!(page.contains("a<noscript>") && page.contains("</noscript>b"), "{page}");
+        assert_eq!(of_fleet("</noscript><noscript>"), "</noscript><noscript>", "what is no page stays");
     }
 
     #[test]

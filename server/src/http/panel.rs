@@ -21,10 +21,10 @@ use radixscope_export::tree::svg::SIZE_PX;
 use radixscope_insight::time_range::{TimePoint, TimeRange};
 use radixscope_insight::view_context::{ShownPools, ViewContext};
 
-use super::App;
 use super::api::params::{Params, PoolFilter, WorkerFilter};
 use super::assets::is_known;
 use super::error::{ApiError, code};
+use super::{App, Front};
 use crate::hub::View;
 
 /// Known parameters.
@@ -134,9 +134,9 @@ async fn respond(app: &App, name: &str, uri: &Uri, headers: &HeaderMap) -> Resul
 }
 
 /// Headers of pictures: no scripts, nothing to load, and framing as for the page.
-fn picture_headers(app: &App, to: &mut HeaderMap) {
+fn picture_headers(front: &Front, to: &mut HeaderMap) {
     to.insert(header::CONTENT_TYPE, HeaderValue::from_static("image/svg+xml"));
-    let policy = format!("default-src 'none'; frame-ancestors {}", app.options.frame_ancestors.as_str());
+    let policy = format!("default-src 'none'; frame-ancestors {}", front.options.frame_ancestors.as_str());
     let policy = HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'"));
     to.insert(header::CONTENT_SECURITY_POLICY, policy);
 }
@@ -148,7 +148,7 @@ pub(super) fn wants_picture(headers: &HeaderMap) -> bool {
 }
 
 /// An error as a picture, in the requested size and theme if these are valid.
-pub(super) fn refused(app: &App, uri: &Uri, error: &ApiError) -> Response {
+pub(super) fn refused(front: &Front, uri: &Uri, error: &ApiError) -> Response {
     let params = Params::of(uri, &KNOWN).ok();
     let is_dark = params.as_ref().and_then(|params| params.one_of("theme", &THEMES).ok()?).unwrap_or(false);
     let px = |name, standard| params.as_ref().and_then(|params| px(params, name).ok()?).unwrap_or(standard);
@@ -156,7 +156,7 @@ pub(super) fn refused(app: &App, uri: &Uri, error: &ApiError) -> Response {
     let mut response = (error.status(), svg).into_response();
     let to = response.headers_mut();
     to.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    picture_headers(app, to);
+    picture_headers(front, to);
     response
 }
 

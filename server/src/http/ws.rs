@@ -62,7 +62,7 @@ pub(super) async fn open(
     // The connection counts as busy as long as the viewer is connected.
     let busy = peer.map(|Extension(peer)| peer.slot.busy());
     Ok(upgrade.on_upgrade(async move |socket| {
-        Viewer::follow(socket, app.hub, resume, app.shutdown).await;
+        Viewer::follow(socket, app.hub.clone(), resume, app.shutdown.clone()).await;
         drop((seat, busy));
     }))
 }

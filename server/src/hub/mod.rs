@@ -438,6 +438,7 @@ impl HubTask {
                     routing: self.intake.routing(),
                     stats: &self.stats,
                     at_ms: self.state.now(),
+                    targets: self.checks.targets(),
                     is_replay: self.state.is_replay(),
                     depth: &mut self.depth,
                     pictures: &mut self.pictures,

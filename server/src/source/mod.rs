@@ -6,7 +6,7 @@ pub mod discovery;
 mod file_identity;
 pub mod gate;
 pub(crate) mod gzip;
-mod http_client;
+pub(crate) mod http_client;
 pub(crate) mod http_tls;
 pub mod indexer;
 #[cfg(feature = "kubernetes")]

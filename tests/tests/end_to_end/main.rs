@@ -45,6 +45,7 @@ mod demo;
 mod discovery;
 mod discovery_bounds;
 mod findings;
+mod fleet;
 mod full_speed;
 mod gate;
 mod harness;

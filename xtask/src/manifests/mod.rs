@@ -17,7 +17,7 @@ use crate::{
 /// The oldest release that we want to run on, one between, and the newest that the schemas know.
 const KUBERNETES: &str = "1.27,1.32,1.37";
 /// Overlays, each with the components that it leaves to the reader.
-const OVERLAYS: [&str; 3] = ["plain", "token", "oauth2-proxy"];
+const OVERLAYS: [&str; 4] = ["plain", "token", "oauth2-proxy", "fleet"];
 /// Values that the chart is rendered with beside its own.
 const CHARTS: [(&str, &str); 5] = [
     ("helm-none", "access.mode=none"),

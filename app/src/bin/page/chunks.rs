@@ -10,8 +10,8 @@ use radixscope_app::store::Store;
 use radixscope_app::url::Panel;
 use radixscope_app::view::lazy::{Chunk, LazyView};
 use radixscope_app::view::{
-    ChangesPanel, ComparePanel, CounterfactualPanel, FindingsPanel, Kiosk, LatencyPanel, LedgerPanel,
-    MemoryPanel, RatesChartView, ReusePanelView, TreePanel, WhatIfPanel,
+    ChangesPanel, ComparePanel, CounterfactualPanel, FindingsPanel, FleetPage, Kiosk, LatencyPanel,
+    LedgerPanel, MemoryPanel, RatesChartView, ReusePanelView, TreePanel, WhatIfPanel,
 };
 
 /// Declares [`CHUNKS`]: for each its name, the view that is in it, and how that is made.
@@ -47,5 +47,6 @@ chunks! {
     compare: LazyView::Panel(Panel::Compare), |store, dark| view! { <ComparePanel store dark/> };
     changes: LazyView::Panel(Panel::Changes), |store, dark| view! { <ChangesPanel store dark/> };
     rates: LazyView::RatesChart, |store, dark| view! { <RatesChartView store dark/> };
+    fleet: LazyView::Fleet, |store, _dark| view! { <FleetPage store/> };
     kiosk: LazyView::Kiosk, |store, dark| view! { <Kiosk store dark/> };
 }

@@ -16,6 +16,7 @@ mod recording;
 mod reuse;
 mod score;
 mod settings;
+mod summary;
 pub(super) mod tree;
 mod tree_dumps;
 
@@ -34,7 +35,7 @@ pub(super) use score::Scores;
 const OPENAPI: &str = include_str!("openapi.json");
 
 /// Every path with its handler.
-fn routes() -> [(&'static str, MethodRouter<App>); 20] {
+fn routes() -> [(&'static str, MethodRouter<App>); 21] {
     [
         ("/api/v1/cluster", get(cluster::cluster)),
         ("/api/v1/tree", get(tree::tree)),
@@ -54,6 +55,7 @@ fn routes() -> [(&'static str, MethodRouter<App>); 20] {
         ("/api/v1/score", post(score::score).fallback(only_post)),
         ("/api/v1/arrivals", get(counterfactual::arrivals)),
         ("/api/v1/counterfactual", post(counterfactual::counterfactual).fallback(only_post)),
+        ("/api/v1/summary", get(summary::summary)),
         ("/api/v1/tree-dumps", post(tree_dumps::tree_dumps).fallback(only_post_asks)),
         ("/api/v1/openapi.json", get(openapi)),
     ]

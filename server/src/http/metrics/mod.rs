@@ -39,7 +39,13 @@ pub(super) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Resul
     if let Some(slots) = &app.slots {
         families.of_connections(slots);
     }
-    families.of_clients(&app.failed_logins, &app.readers);
+    families.of_logins(&app.failed_logins);
+    families.of_readers(&app.readers);
+    response(families, &headers)
+}
+
+/// Families as the client accepts them.
+pub(super) fn response(families: Families, headers: &HeaderMap) -> Result<Response, ApiError> {
     let counters = families.counter_names();
     let mut registry = Registry::with_prefix(PREFIX);
     registry.register_collector(Box::new(families));
@@ -74,7 +80,7 @@ fn classic(text: &str, counters: &HashSet<String>) -> String {
 /// The families of one scrape. The library requires a `'static` collector, so they are copied from the state, and encoded
 /// outside the hub.
 #[derive(Debug, Default)]
-struct Families(Vec<Family>);
+pub(super) struct Families(Vec<Family>);
 
 #[derive(Debug)]
 struct Family {
@@ -85,7 +91,7 @@ struct Family {
 }
 
 /// Label names and values, shared by several samples.
-type Labels = Arc<[(&'static str, String)]>;
+pub(super) type Labels = Arc<[(&'static str, String)]>;
 
 #[derive(Clone, Copy, Debug)]
 enum Number {
@@ -93,7 +99,7 @@ enum Number {
     Counter(u64),
 }
 
-fn labels<const N: usize>(pairs: [(&'static str, &str); N]) -> Labels {
+pub(super) fn labels<const N: usize>(pairs: [(&'static str, &str); N]) -> Labels {
     pairs.map(|(name, value)| (name, value.to_owned())).into()
 }
 
@@ -107,7 +113,7 @@ impl Families {
         all.of_reuse(view.cluster, view.at_ms);
         all.of_workers(view.cluster, &mut listed.lock().unwrap_or_else(PoisonError::into_inner));
         all.of_processes(view);
-        all.of_latency(view.cluster, view.at_ms);
+        all.of_latency(view.cluster, view.at_ms, view.targets);
         all.of_findings(view.cluster);
         all
     }
@@ -118,15 +124,15 @@ impl Families {
         counters.map(|family| format!("{PREFIX}_{}", family.name)).collect()
     }
 
-    fn gauge(&mut self, name: &'static str, help: &'static str, value: f64) {
+    pub(super) fn gauge(&mut self, name: &'static str, help: &'static str, value: f64) {
         self.gauges(name, help, [(Labels::default(), value)]);
     }
 
-    fn counter(&mut self, name: &'static str, help: &'static str, value: u64) {
+    pub(super) fn counter(&mut self, name: &'static str, help: &'static str, value: u64) {
         self.counters(name, help, [(Labels::default(), value)]);
     }
 
-    fn gauges(
+    pub(super) fn gauges(
         &mut self,
         name: &'static str,
         help: &'static str,
@@ -136,7 +142,7 @@ impl Families {
         self.0.push(Family { name, help, kind: MetricType::Gauge, samples });
     }
 
-    fn counters(
+    pub(super) fn counters(
         &mut self,
         name: &'static str,
         help: &'static str,

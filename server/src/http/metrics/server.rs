@@ -89,7 +89,7 @@ impl Families {
         self.counter("recording_lost_bytes", "Bytes of recording_lost_files", stored.lost_bytes);
     }
 
-    pub(super) fn of_connections(&mut self, slots: &ConnectionSlots) {
+    pub(in crate::http) fn of_connections(&mut self, slots: &ConnectionSlots) {
         self.gauge("connections", "Connections open, viewers and others", slots.len() as f64);
         self.gauge("connections_limit", "Maximum simultaneous connections", slots.most() as f64);
         let counted = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -103,11 +103,15 @@ impl Families {
         self.counter("connections_not_accepted", help, counted(&slots.not_accepted));
     }
 
-    pub(super) fn of_clients(&mut self, logins: &FailedLogins, readers: &Readers) {
+    pub(in crate::http) fn of_logins(&mut self, logins: &FailedLogins) {
         let counted = |count: &AtomicU64| count.load(Ordering::Relaxed);
         self.counter("failed_logins", "Requests with a wrong access token", counted(&logins.total));
         let help = "Of failed_logins, those without a response, because too many responses to their address are delayed";
         self.counter("failed_logins_unanswered", help, counted(&logins.unanswered));
+    }
+
+    pub(super) fn of_readers(&mut self, readers: &Readers) {
+        let counted = |count: &AtomicU64| count.load(Ordering::Relaxed);
         self.gauge("recording_readers", "Recordings and reports being downloaded", readers.len() as f64);
         let help = "Downloads of recordings and reports that were closed for others because their clients read too slowly";
         self.counter("recording_readers_evicted", help, counted(&readers.evicted));

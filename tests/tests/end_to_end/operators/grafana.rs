@@ -28,6 +28,9 @@ read = dashboard.Dashboard.from_json(given)
 lost(given, json.loads(encoder.JSONEncoder().encode(read)), '$')
 ";
 
+/// All dashboards.
+const DASHBOARDS: [&str; 3] = ["radixscope.json", "radixscope-infinity.json", "radixscope-fleet.json"];
+
 /// Fields of annotations that the Prometheus data source reads and the schema of dashboards leaves to it.
 const OF_PROMETHEUS: [&str; 3] = ["titleFormat", "textFormat", "step"];
 
@@ -59,7 +62,7 @@ fn unknown(dashboard: &Value) -> Vec<String> {
 
 #[test]
 fn the_dashboards_hold_nothing_that_grafanas_schema_does_not_know() {
-    for name in ["radixscope.json", "radixscope-infinity.json"] {
+    for name in DASHBOARDS {
         assert_eq!(unknown(&dashboard(name)), Vec::<String>::new(), "{name}");
     }
     let mut wrong = dashboard("radixscope.json");
@@ -138,7 +141,7 @@ async fn every_column_of_the_infinity_dashboard_is_in_the_responses() {
 
 #[test]
 fn no_panel_lies_over_another_and_ids_are_unique() {
-    for name in ["radixscope.json", "radixscope-infinity.json"] {
+    for name in DASHBOARDS {
         let dashboard = dashboard(name);
         let panels = dashboard["panels"].as_array().expect("panels");
         let side = |panel: &Value, side: &str| panel["gridPos"][side].as_u64().expect("a number");

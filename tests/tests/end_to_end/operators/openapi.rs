@@ -115,6 +115,7 @@ async fn everything(server: &Radixscope) -> Vec<Asked> {
         get("/api/v1/latency", "?window_s=60&ttft_slo=600&tpot_slo=60"),
         get("/api/v1/memory", ""),
         get("/api/v1/reuse", "?window_s=60"),
+        get("/api/v1/summary", ""),
         get("/api/v1/arrivals", "?last=5"),
         get("/api/v1/mooncake", "?last=5"),
         get("/api/v1/recording", ""),
@@ -188,6 +189,23 @@ async fn every_response_is_as_described_in_every_kind_of_deployment() {
     let described: BTreeSet<String> =
         description["paths"].as_object().expect("paths").keys().cloned().collect();
     assert_eq!(asked_for, described, "every path is asked for");
+}
+
+#[tokio::test]
+async fn what_a_fleet_answers_is_as_described() {
+    let member = Radixscope::start(["demo", "--warm-up", "60"]).await;
+    let member = format!("one={}", member.origin());
+    let fleet = Radixscope::start(["fleet", "--member", &member, "--member", "gone=127.0.0.1:9"]).await;
+    fleet.until_ready().await;
+    let description = Description::of(&fleet).await;
+    for (asked, status) in [
+        (get("/api/v1/fleet", ""), 200),
+        (get("/api/v1/fleet", "?after_ms=9"), 200),
+        (get("/api/v1/openapi.json", ""), 200),
+        (get("/api/v1/fleet", "?after=9"), 400),
+    ] {
+        description.ask(&fleet, &asked, status).await;
+    }
 }
 
 #[tokio::test]

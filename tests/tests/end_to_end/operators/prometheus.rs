@@ -10,11 +10,12 @@ use serde_json::Value;
 use super::grafana::dashboard;
 
 const RULES: &str = "deploy/prometheus/radixscope.rules.yaml";
+const FLEET_RULES: &str = "deploy/prometheus/radixscope-fleet.rules.yaml";
 
 /// A query as Grafana asks it: of one job, else with everything chosen. Prometheus scrapes every second here.
 fn asked_of(job: &str, query: &str) -> String {
     let mut query = query.replace("$__rate_interval", "10s").replace("$job", job);
-    for variable in ["$namespace", "$pool", "$worker"] {
+    for variable in ["$namespace", "$pool", "$worker", "$cluster"] {
         query = query.replace(variable, ".*");
     }
     assert!(!query.contains('$'), "a variable is not known here: {query}");
@@ -25,9 +26,9 @@ fn asked(query: &str) -> String {
     asked_of(".*", query)
 }
 
-/// Every query of the dashboard: of panels, of annotations and of variables.
-fn queries() -> Vec<String> {
-    let dashboard = dashboard("radixscope.json");
+/// Every query of a dashboard: of panels, of annotations and of variables.
+fn queries(name: &str) -> Vec<String> {
+    let dashboard = dashboard(name);
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let targets = list(&dashboard["panels"]).into_iter().flat_map(|panel| list(&panel["targets"]));
     let marks = list(&dashboard["annotations"]["list"]);
@@ -75,7 +76,7 @@ async fn every_query_of_dashboard_and_rules_has_a_response_in_a_real_prometheus(
     let jobs: [(&str, &[&Radixscope]); 3] =
         [("usual", &[&usual]), ("lossy", &[&lossy]), ("silent", &[&silent])];
     let prometheus = Prometheus::start(&jobs, &paths::checkout().join(RULES)).await;
-    until_answered(&prometheus, queries()).await;
+    until_answered(&prometheus, queries("radixscope.json")).await;
     let rules = prometheus.rules().await;
     assert!(rules.len() >= 12, "{rules:?}");
     let mut asked = Vec::new();
@@ -94,6 +95,28 @@ async fn every_query_of_dashboard_and_rules_has_a_response_in_a_real_prometheus(
         vec!["ALERTS{alertname=\"RadixscopeMessagesLost\",alertstate=\"firing\"}".into()],
     )
     .await;
+}
+
+#[tokio::test]
+async fn the_history_of_many_clusters_has_every_figure_in_a_real_prometheus() {
+    let one = Radixscope::start(["demo", "--warm-up", "60"]).await;
+    let slow = Radixscope::start(["demo", "--warm-up", "60", "--fault", "slow"]).await;
+    let member = format!("one={}", one.origin());
+    let fleet = Radixscope::start(["fleet", "--member", &member, "--member", "gone=127.0.0.1:9"]).await;
+    let jobs: [(&str, &[&Radixscope]); 3] = [("one", &[&one]), ("slow", &[&slow]), ("fleet", &[&fleet])];
+    let prometheus = Prometheus::start(&jobs, &paths::checkout().join(FLEET_RULES)).await;
+    until_answered(&prometheus, queries("radixscope-fleet.json")).await;
+    let rules = prometheus.rules().await;
+    let recorded = rules.iter().filter(|rule| rule["type"] == "recording");
+    let recorded: Vec<String> =
+        recorded.map(|rule| rule["name"].as_str().expect("a name").to_owned()).collect();
+    assert_eq!(recorded.len(), 8, "{recorded:?}");
+    until_answered(&prometheus, recorded).await;
+    let fires = "ALERTS{alertname=\"RadixscopeFleetMemberDown\",cluster=\"gone\"}";
+    until_answered(&prometheus, vec![fires.to_owned()]).await;
+    assert!(prometheus.rules().await.iter().all(|rule| rule["health"] == "ok"));
+    let (is_good, reported) = promtool(&["check", "metrics"], fleet.get("/metrics").await.text());
+    assert!(is_good && reported.is_empty(), "{reported}");
 }
 
 /// The only value that a panel with one figure shows of a job.
