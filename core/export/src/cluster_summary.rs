@@ -1,7 +1,6 @@
 //! A cluster in a few figures, as `GET /api/v1/summary` gives it and `radixscope fleet` reads it: the figures of the overview, each with
 //! what it is of, or why it is unknown.
 
-use radixscope_insight::check::Targets;
 use radixscope_insight::latency::{self, Quantity, WINDOW_MS};
 use radixscope_insight::reuse::{Funnel, Step};
 use radixscope_insight::view_context::{PoolQuery, ShownPools, ViewContext};
@@ -180,13 +179,7 @@ fn severity<'de, D: Deserializer<'de>>(from: D) -> Result<Severity, D::Error> {
 
 impl ClusterSummary {
     /// Of `cluster` at `now`. The page of this state can go back to `history_from_ms`.
-    pub fn of(
-        cluster: &Cluster,
-        now: Millis,
-        targets: Targets,
-        is_replay: bool,
-        history_from_ms: Option<Millis>,
-    ) -> Self {
+    pub fn of(cluster: &Cluster, now: Millis, is_replay: bool, history_from_ms: Option<Millis>) -> Self {
         let shown = ViewContext::new(cluster, ShownPools::of(cluster, &PoolQuery::default()));
         let coverage = shown.coverage();
         let sources = || cluster.sources().iter().filter(|source| !source.kind.is_output());
@@ -203,7 +196,7 @@ impl ClusterSummary {
             },
             sources: SourceCounts { all: sources().count() as u32, up: up.count() as u32 },
             hit_rate: HitRate::of(&shown, now),
-            ttft: TtftFigure::of(cluster, now, targets.ttft_ms),
+            ttft: TtftFigure::of(cluster, now, cluster.targets().ttft_ms),
             requests: RequestRate::of(cluster, now),
             reuse: ReuseLoss::of(cluster, now),
             findings: FindingCounts::of(cluster),

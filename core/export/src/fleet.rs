@@ -163,15 +163,13 @@ impl MemberReport {
 
 #[cfg(test)]
 mod tests {
-    use radixscope_insight::check::Targets;
     use radixscope_state::cluster::Cluster;
 
     use super::*;
 
     fn member(name: &str, change: impl FnOnce(&mut MemberReport)) -> MemberReport {
         let now = Millis(1_800_000_000_000);
-        let summary =
-            ClusterSummary::of(&Cluster::default(), now, Targets::default(), false, Some(Millis(1)));
+        let summary = ClusterSummary::of(&Cluster::default(), now, false, Some(Millis(1)));
         let mut member = MemberReport {
             name: name.to_owned(),
             link: "https://radix.example/eu/".to_owned(),

@@ -250,14 +250,13 @@ fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use radixscope_insight::check::Targets;
     use radixscope_state::cluster::Cluster;
     use serde_json::{Value, json};
 
     use super::*;
 
     fn summary() -> Value {
-        let of = ClusterSummary::of(&Cluster::default(), Millis(5), Targets::default(), false, None);
+        let of = ClusterSummary::of(&Cluster::default(), Millis(5), false, None);
         serde_json::to_value(of).unwrap()
     }
 

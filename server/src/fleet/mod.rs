@@ -267,7 +267,6 @@ impl Row {
 
 #[cfg(test)]
 mod tests {
-    use radixscope_insight::check::Targets;
     use radixscope_state::cluster::Cluster;
 
     use super::*;
@@ -277,7 +276,7 @@ mod tests {
     }
 
     fn summary() -> ClusterSummary {
-        ClusterSummary::of(&Cluster::default(), Millis(5), Targets::default(), false, None)
+        ClusterSummary::of(&Cluster::default(), Millis(5), false, None)
     }
 
     #[test]

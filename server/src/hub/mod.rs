@@ -438,7 +438,6 @@ impl HubTask {
                     routing: self.intake.routing(),
                     stats: &self.stats,
                     at_ms: self.state.now(),
-                    targets: self.checks.targets(),
                     is_replay: self.state.is_replay(),
                     depth: &mut self.depth,
                     pictures: &mut self.pictures,

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use radixscope_export::tree::TreeSnapshot;
-use radixscope_insight::check::Targets;
 use radixscope_insight::timeline::SecondRow;
 use radixscope_intake::routing::Routing;
 use radixscope_model::id::{Millis, PoolIx, Seq, SourceIx};
@@ -32,8 +31,6 @@ pub struct View<'a> {
     pub at_ms: Millis,
     /// The run of the server that sequence numbers belong to.
     pub epoch: u64,
-    /// Latency targets of the checks.
-    pub targets: Targets,
     /// Whether it is a replay, whose clock stands still.
     pub is_replay: bool,
     pub(super) history: Option<&'a History>,

@@ -126,11 +126,6 @@ impl Checks {
         self
     }
 
-    /// The latency targets.
-    pub fn targets(&self) -> Targets {
-        self.criteria.targets
-    }
-
     /// Continues from a retained state: its findings stay until they are checked again.
     pub fn resume(&mut self, cluster: &Cluster) {
         self.history.begin(cluster);

@@ -14,7 +14,7 @@ pub(super) async fn summary(State(hub): State<Hub>, uri: Uri) -> Result<Json<Clu
     Params::of(&uri, &[])?;
     let read = hub.read(|view| {
         let from_ms = view.history().and_then(|retained| retained.from_ms);
-        ClusterSummary::of(view.cluster, view.at_ms, view.targets, view.is_replay, from_ms)
+        ClusterSummary::of(view.cluster, view.at_ms, view.is_replay, from_ms)
     });
     Ok(Json(read.await?))
 }

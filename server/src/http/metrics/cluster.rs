@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use radixscope_insight::check::Targets;
 use radixscope_insight::in_flight::{self, Gap, Series};
 use radixscope_insight::latency::{self, Quantity, TimingSource};
 use radixscope_insight::reuse::{Funnel, LossCause, Step};
@@ -156,7 +155,7 @@ impl Families {
     }
 
     /// Latencies as on the page: over the last minute, each percentile as a lower and an upper bound.
-    pub(super) fn of_latency(&mut self, cluster: &Cluster, now: Millis, targets: Targets) {
+    pub(super) fn of_latency(&mut self, cluster: &Cluster, now: Millis) {
         let mut samples = Vec::new();
         for (quantity, figure, name, help) in LATENCIES {
             let Some(times) = latency::figure(cluster, quantity, now) else {
@@ -176,7 +175,8 @@ impl Families {
             });
             self.gauges(name, help, bounds);
         }
-        let targets = [("ttft", targets.ttft_ms), ("itl", targets.tpot_ms)];
+        let targets = cluster.targets();
+        let targets = [("ttft", targets.ttft_ms), ("itl", targets.itl_ms)];
         let targets = targets.map(|(figure, ms)| (labels([("figure", figure)]), ms / 1_000.0));
         self.gauges("slo_target_seconds", "Targets of the 95th percentiles that checks judge by", targets);
         let help = "Requests or gaps between tokens that these figures rest on, and whether they are single requests or histograms";

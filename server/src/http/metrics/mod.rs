@@ -113,7 +113,7 @@ impl Families {
         all.of_reuse(view.cluster, view.at_ms);
         all.of_workers(view.cluster, &mut listed.lock().unwrap_or_else(PoisonError::into_inner));
         all.of_processes(view);
-        all.of_latency(view.cluster, view.at_ms, view.targets);
+        all.of_latency(view.cluster, view.at_ms);
         all.of_findings(view.cluster);
         all
     }
