@@ -36,8 +36,10 @@ const NEEDED: [&str; 3] = [ENDPOINT, NAME, VALUE];
 
 /// Samples of one response are at most so far apart: Tachometer asks twice a second and notes the time of each sample.
 const WITHIN_MS: u64 = 200;
-/// Most endpoints of a file.
-const MAX_ENDPOINTS: usize = 4_096;
+/// Most endpoints that have samples at once.
+const MAX_ENDPOINTS: usize = 1_024;
+/// Longest response: a frontend of a thousand workers has some megabytes.
+const MAX_RESPONSE_BYTES: usize = MAX_PAYLOAD_BYTES / 2;
 /// Rows are counted against the bound of text by so many bytes beside their own.
 const ROW_BYTES: usize = 64;
 /// After so many rows it is asked whether to stop.
@@ -238,12 +240,22 @@ pub(super) struct Response {
 }
 
 /// Puts samples together, which come by time.
-#[derive(Default)]
 pub(super) struct Responses {
-    /// By file and endpoint, with the histograms that a response has.
-    open: BTreeMap<(usize, Arc<str>), (Response, BTreeMap<String, Histogram>)>,
+    /// When the oldest open response began.
+    oldest: Millis,
+    /// By file and endpoint.
+    open: BTreeMap<(usize, Arc<str>), OpenResponse>,
     /// Samples that were left out.
     pub(super) left_out: u64,
+}
+
+/// A response of which more samples may come.
+struct OpenResponse {
+    response: Response,
+    /// Its histograms, by name and labels.
+    histograms: BTreeMap<String, Histogram>,
+    /// About how long its text becomes.
+    bytes: usize,
 }
 
 /// A histogram of one set of labels.
@@ -256,6 +268,12 @@ struct Histogram {
     count: Option<f64>,
     /// Its buckets, as text.
     buckets: String,
+}
+
+impl Default for Responses {
+    fn default() -> Self {
+        Self { oldest: Millis(u64::MAX), open: BTreeMap::new(), left_out: 0 }
+    }
 }
 
 impl Responses {
@@ -271,15 +289,19 @@ impl Responses {
             self.left_out += 1;
             return over;
         }
+        let endpoint = Arc::clone(&key.1);
         let new = || {
-            let endpoint = Arc::clone(&key.1);
-            (Response { file, endpoint, at, text: String::new() }, BTreeMap::new())
+            let response = Response { file, endpoint, at, text: String::new() };
+            OpenResponse { response, histograms: BTreeMap::new(), bytes: 0 }
         };
-        let (response, histograms) = self.open.entry(key.clone()).or_insert_with(new);
-        if response.text.len() > MAX_PAYLOAD_BYTES / 2 {
+        let open = self.open.entry(key).or_insert_with(new);
+        open.bytes += sample.series.len() + ROW_BYTES;
+        if open.bytes > MAX_RESPONSE_BYTES {
             self.left_out += 1;
             return over;
         }
+        self.oldest = self.oldest.min(open.response.at);
+        let OpenResponse { response, histograms, .. } = open;
         if sample.is_bucket {
             bucket(histograms, &sample);
         } else {
@@ -296,16 +318,17 @@ impl Responses {
 
     fn over(&mut self, now: Millis) -> Vec<Response> {
         let is_over = |at: Millis| now.since(at) > WITHIN_MS;
-        let mut over = Vec::new();
-        while let Some(key) =
-            self.open.iter().find(|(_, (response, _))| is_over(response.at)).map(|(key, _)| key.clone())
-        {
-            let Some((mut response, histograms)) = self.open.remove(&key) else { break };
-            for (series, of) in histograms {
-                self.left_out += of.write(&series, &mut response.text);
-            }
-            over.push(response);
+        if !is_over(self.oldest) {
+            return Vec::new();
         }
+        let mut over: Vec<Response> = Vec::new();
+        for (_, mut open) in self.open.extract_if(.., |_, open| is_over(open.response.at)) {
+            for (series, of) in open.histograms {
+                self.left_out += of.write(&series, &mut open.response.text);
+            }
+            over.push(open.response);
+        }
+        self.oldest = self.open.values().map(|open| open.response.at).min().unwrap_or(Millis(u64::MAX));
         over.sort_by_key(|response| response.at);
         over
     }
