@@ -304,7 +304,7 @@ mod tests {
 
     fn drawn(live: (f64, f64)) -> serde_json::Value {
         let picture = Picture {
-            curves: vec![curve("KV-aware", &[(4.0, 100.0), (16.0, 400.0)])],
+            curves: vec![curve("KV-aware", &[(60.0, 100.0), (180.0, 400.0)])],
             live: vec![vec![(live.0, live.1, "Live p95".to_owned())]],
             ..Picture::default()
         };
@@ -313,11 +313,11 @@ mod tests {
 
     #[test]
     fn the_axes_are_those_of_the_baselines_wherever_live_is() {
-        for live in [(10.0, 200.0), (180.0, 200.0), (10.0, 9_000.0)] {
+        for live in [(100.0, 200.0), (1_800.0, 200.0), (100.0, 9_000.0), (1.0, 1.0)] {
             let chart = drawn(live);
             let [x, y] =
                 ["xAxis", "yAxis"].map(|axis| (chart[axis][0]["min"].clone(), chart[axis][0]["max"].clone()));
-            assert_eq!(x, (2.0.into(), 18.0.into()), "{live:?}");
+            assert_eq!(x, (50.0.into(), 200.0.into()), "{live:?}");
             assert_eq!(y, (0.0.into(), 500.0.into()), "{live:?}");
         }
     }
@@ -325,11 +325,11 @@ mod tests {
     #[test]
     fn live_beyond_the_axes_is_named_at_the_edge_with_an_arrow() {
         for (live, place, text) in [
-            ((10.0, 200.0), [10.0, 200.0], "Live p95"),
-            ((180.0, 200.0), [18.0, 200.0], "Live p95 at 180 →"),
-            ((180.0, 900.0), [18.0, 500.0], "Live p95 at 180 ↗"),
-            ((10.0, 900.0), [10.0, 500.0], "Live p95 ↑"),
-            ((1.0, 200.0), [2.0, 200.0], "← Live p95 at 1"),
+            ((100.0, 200.0), [100.0, 200.0], "Live p95"),
+            ((800.0, 200.0), [200.0, 200.0], "Live p95 at 800 →"),
+            ((800.0, 900.0), [200.0, 500.0], "Live p95 at 800 ↗"),
+            ((100.0, 900.0), [100.0, 500.0], "Live p95 ↑"),
+            ((4.0, 200.0), [50.0, 200.0], "← Live p95 at 4"),
         ] {
             let chart = drawn(live);
             let of =
