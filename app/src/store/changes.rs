@@ -17,8 +17,8 @@ use crate::view_context::{DrawnTree, ShownPools};
 
 /// What the marks are called.
 pub const NAMES: [&str; 2] = ["A", "B"];
-/// A minute.
-const MINUTE_MS: u64 = 60_000;
+/// With nothing marked, the present is compared with so long ago.
+const COMPARED_MS: u64 = 5 * 60_000;
 /// With the present, changes are counted anew this often at most, milliseconds.
 const EVERY_MS: f64 = 1_000.0;
 /// And they take no more than one part in so many of the time.
@@ -128,10 +128,10 @@ impl Store {
         self.address.update(|address| address.marks[side] = Some(at));
     }
 
-    /// Marks as A what was a minute before the moment shown, or the first moment that is retained.
-    pub fn mark_a_minute_ago(self) {
+    /// Marks as A what was five minutes before the moment shown, or the first moment that is retained.
+    pub fn mark_five_minutes_ago(self) {
         if let Some(span) = self.history_span() {
-            let ago = self.moment_ms().0.saturating_sub(MINUTE_MS);
+            let ago = self.moment_ms().0.saturating_sub(COMPARED_MS);
             self.address.update(|address| address.marks[0] = Some(Millis(ago.max(span.from.0))));
         }
     }

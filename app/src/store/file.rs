@@ -44,6 +44,12 @@ impl Store {
                             *b = b.filter(|at| *at >= from && *at <= until).or(Some(until));
                         });
                     } else {
+                        // Moments marked before may be none of this recording.
+                        let (from, until) = (opened.from, opened.until);
+                        self.address.update(|address| {
+                            address.marks =
+                                address.marks.map(|mark| mark.filter(|at| *at >= from && *at <= until));
+                        });
                         self.file.set(Some(opened));
                         self.ask_anew();
                     }

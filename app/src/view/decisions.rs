@@ -2,7 +2,8 @@
 
 use leptos::prelude::*;
 use radixscope_export::panel::decisions::{
-    self, CACHED, DecisionRow, HIT_RATE, HitRates, OVERALL, PROMPT, RECENT, SOURCE, TIME, TITLE, WORKER,
+    self, CACHED, DecisionRow, HIT_RATE, HitRates, OVERALL, PROMPT, PromptBars, RECENT, SOURCE, TIME, TITLE,
+    WORKER,
 };
 
 use super::chip::Chip;
@@ -31,6 +32,7 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
         }
     });
     let count = Memo::new(move |_| rows.with(Vec::len));
+    let bars = Memo::new(move |_| rows.with(|rows| PromptBars::of(rows.iter().map(|row| row.prompt_blocks))));
     let newer = Memo::new(move |_| {
         let shown = rows.with(|rows| rows.first().map_or(0, |row| row.seq.0));
         let picked = store.picked();
@@ -67,12 +69,12 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
                             <th scope="col">{WORKER}</th>
                             <th scope="col" class="n" title="Prompt length in blocks, rounded up">{PROMPT}</th>
                             <th scope="col" class="n" title="Blocks of the prompt that were cached on the chosen worker, as the router counted them">{CACHED}</th>
-                            <th scope="col" class="share-head" title="KV hit rate: cached blocks ÷ prompt blocks">{HIT_RATE}</th>
+                            <th scope="col" class="share-head" title=move || bars.get().to_text()>{HIT_RATE}</th>
                             <th scope="col" class="c-source">{SOURCE}</th>
                         </tr></thead>
                         <tbody>
                             <For each=move || 0..count.get() key=|at| *at let:at>
-                                <DecisionRow store rows at/>
+                                <DecisionRow store rows bars at/>
                             </For>
                         </tbody>
                     </table>
@@ -93,7 +95,12 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
 
 /// The row at a place: decisions move through the rows, and no row moves.
 #[component]
-fn DecisionRow(store: Store, rows: Memo<Vec<DecisionRow>>, at: usize) -> impl IntoView {
+fn DecisionRow(
+    store: Store,
+    rows: Memo<Vec<DecisionRow>>,
+    bars: Memo<PromptBars>,
+    at: usize,
+) -> impl IntoView {
     let row = Memo::new(move |before: Option<&Option<DecisionRow>>| {
         rows.with(|rows| rows.get(at).cloned()).or_else(|| before.cloned().flatten())
     });
@@ -117,11 +124,23 @@ fn DecisionRow(store: Store, rows: Memo<Vec<DecisionRow>>, at: usize) -> impl In
             <td class="n">{of(|row| row.prompt.clone())}</td>
             <td class="n">{of(|row| row.cached.clone())}</td>
             <td class="share">
-                <span class="meter" aria-hidden="true"><i style=of(|row| format!("width:{}", format::width(row.share.unwrap_or(0.0))))></i></span>
+                <PromptBar length=Signal::derive(move || row.with(|row| bars.get().length(row.as_ref()?.prompt_blocks)))
+                    cached=Signal::derive(move || row.with(|row| row.as_ref()?.share))/>
                 <span>{of(DecisionRow::share_text)}</span>
             </td>
             <td class="c-source">{of(|row| row.source.to_owned())}</td>
         </tr>
+    }
+}
+
+/// A bar as long as the prompt, filled as far as it was cached; none where its length is unknown.
+#[component]
+pub(super) fn PromptBar(length: Signal<Option<f64>>, cached: Signal<Option<f64>>) -> impl IntoView {
+    let width = |share: Option<f64>| format!("width:{}", format::width(share.unwrap_or(0.0)));
+    view! {
+        <span class="prompt-bar" aria-hidden="true">
+            <span class="meter" style=move || width(length.get())><i style=move || width(cached.get())></i></span>
+        </span>
     }
 }
 

@@ -9,7 +9,6 @@ use radixscope_export::Summary;
 use radixscope_export::finding_ticket::severity_word;
 use radixscope_export::panel::decisions::NO_DECISION;
 use radixscope_icicle::palette::label;
-use radixscope_insight::in_flight::batch_limit;
 use radixscope_insight::latency;
 use radixscope_insight::round_robin::RoundRobin;
 use radixscope_model::id::{Millis, WorkerIx};
@@ -21,11 +20,11 @@ use super::figure::severity_mark;
 use super::status::{Connection, Mark};
 use super::summary::{TILES, Tile, tiles};
 use super::tree::KioskTree;
-use crate::format;
+use crate::format::{self, UNKNOWN};
 use crate::store::{Feed, Store, ViewContext, time_of_day};
 use crate::view::control::view;
 
-/// How long a reason stays: it has to be read from afar. A highlight stays twice as long.
+/// How long a reason stays: it has to be read from afar.
 const TURN: Duration = Duration::from_secs(5);
 
 /// So many turns a pool stays, where there are several: a reason of it and the next.
@@ -66,7 +65,7 @@ pub fn Kiosk(store: Store, dark: Memo<bool>) -> impl IntoView {
             </header>
             <dl class="kiosk-figures">{FIGURES.map(figure).collect_view()}</dl>
             <KioskTree store dark/>
-            <div class="kiosk-words"><Reason store turn/><Highlight store turn/></div>
+            <div class="kiosk-words"><Worst store/><Now store/><Reason store turn/></div>
         </div>
     }
 }
@@ -97,14 +96,6 @@ fn pool_label(shown: &ViewContext<'_>) -> String {
     let name = shown.cluster.pool(shown.pool).map(|pool| pool.name());
     let models = Some(shown.models_in(shown.pool).join(", ")).filter(|models| !models.is_empty());
     [name, models].into_iter().flatten().collect::<Vec<_>>().join(" · ")
-}
-
-/// Workers shown that did not leave, with their requests in flight.
-fn loads<'a>(shown: &ViewContext<'a>) -> impl Iterator<Item = (WorkerIx, u32)> + use<'a> {
-    let cluster = shown.cluster;
-    let here = shown.worker_list().filter_map(move |ix| Some((ix, cluster.worker(ix)?)));
-    here.filter(|(_, state)| state.departure.is_none())
-        .filter_map(|(ix, state)| Some((ix, state.in_flight.now()?)))
 }
 
 /// The texts of a decision.
@@ -162,106 +153,112 @@ fn Reason(store: Store, turn: RwSignal<usize>) -> impl IntoView {
     }
 }
 
-/// Something worth knowing; the next every second turn.
+/// The worst finding; where there is none, how much was checked.
 #[component]
-fn Highlight(store: Store, turn: RwSignal<usize>) -> impl IntoView {
-    let at = Memo::new(move |_| turn.get() / 2);
-    let shown = Memo::new(move |_| {
-        let at = at.get();
-        // Each figure is as of its turn; none is shown while nothing is known to be current.
-        let is_current = !store.is_lost() && store.ready();
-        let mut all =
-            if is_current { store.peek(|shown| highlights(shown, store.received_ms())) } else { Vec::new() };
-        let (n, of) = (at % all.len().max(1), all.len());
-        (n < of).then(|| (all.swap_remove(n), n + 1, of))
-    });
-    move || {
-        shown.get().map(|((title, text), n, of)| {
-            view! {
-                // Two names for one movement: it begins again only with another one.
-                <section class="kiosk-card kiosk-highlight" class:even={n % 2 == 0} data-testid="kiosk-highlight">
-                    <h2>{title}" "<span class="kiosk-note">{format!("{n} of {of}")}</span></h2>
-                    <p>{text}</p>
-                </section>
-            }
-        })
+fn Worst(store: Store) -> impl IntoView {
+    let shown = Memo::new(move |_| store.on_beat(worst));
+    let class = move || format!("kiosk-card kiosk-worst {}", shown.with(|shown| shown.class));
+    view! {
+        <section class=class data-testid="kiosk-worst">
+            <h2>{move || shown.with(|shown| shown.head.clone())}" "<span class="kiosk-note">{move || shown.with(|shown| shown.more.clone())}</span></h2>
+            <p>{move || shown.with(|shown| shown.text.clone())}</p>
+        </section>
     }
 }
 
-/// What is known and worth showing, each with its title.
-fn highlights(shown: &ViewContext<'_>, now: Millis) -> Vec<(String, String)> {
-    let all = [finding(shown), busiest(shown), fullest(shown), throughput(shown, now), shared(shown)];
-    all.into_iter().flatten().collect()
+#[derive(Clone, PartialEq)]
+struct WorstText {
+    class: &'static str,
+    head: String,
+    more: String,
+    text: String,
 }
 
-fn finding(shown: &ViewContext<'_>) -> Option<(String, String)> {
-    if let Some(worst) = FindingFilter::default().of(shown).first() {
-        let title = format!("{} {}", severity_mark(worst.severity), severity_word(worst.severity));
-        return Some((title, worst.title.to_string()));
-    }
-    if shown.checked().is_empty() {
-        return None;
+fn worst(shown: &ViewContext<'_>) -> WorstText {
+    let found = FindingFilter::default().of(shown);
+    if let Some(worst) = found.first() {
+        return WorstText {
+            class: worst.severity.as_str(),
+            head: format!("{} {}", severity_mark(worst.severity), severity_word(worst.severity)),
+            more: if found.len() > 1 { format!("1 of {} findings", found.len()) } else { String::new() },
+            text: worst.title.to_string(),
+        };
     }
     // Without a check mark: a figure above its target may stand beside it.
-    Some(("No findings".to_owned(), format!("{}.", Summary::of(shown).coverage())))
+    let text = match shown.checked().is_empty() {
+        true => "Nothing was checked yet".to_owned(),
+        false => "No findings".to_owned(),
+    };
+    WorstText { class: "", head: "Findings".to_owned(), more: Summary::of(shown).coverage(), text }
 }
 
-fn busiest(shown: &ViewContext<'_>) -> Option<(String, String)> {
-    let (most, least) = (loads(shown).max_by_key(|load| load.1)?, loads(shown).min_by_key(|load| load.1)?);
-    if most.0 == least.0 {
-        return None;
+/// Figures of the present: for tests, what is looked up.
+type KioskFigure = (&'static str, fn(&ViewContext<'_>, Millis) -> FigureText);
+
+const NOW: [KioskFigure; 3] =
+    [("kiosk-fullest", fullest), ("kiosk-throughput", throughput), ("kiosk-shared", shared)];
+
+/// A figure and what it is of.
+#[derive(Clone, PartialEq)]
+struct FigureText {
+    value: String,
+    of: String,
+}
+
+impl FigureText {
+    fn unknown(of: &str) -> Self {
+        Self { value: UNKNOWN.to_owned(), of: of.to_owned() }
     }
-    let limit =
-        batch_limit(shown).map_or(String::new(), |limit| format!(", batch limit {}", format::count(limit)));
-    let text = format!(
-        "{} requests in flight on {}, {} on {}{limit}.",
-        most.1,
-        label(most.0),
-        least.1,
-        label(least.0)
-    );
-    Some(("Most and least loaded worker".to_owned(), text))
 }
 
-fn fullest(shown: &ViewContext<'_>) -> Option<(String, String)> {
+/// What the cluster holds and does, beside what requests see.
+#[component]
+fn Now(store: Store) -> impl IntoView {
+    let figure = move |(id, look): KioskFigure| {
+        let shown = Memo::new(move |_| store.on_beat(|shown| look(shown, store.received_ms())));
+        view! {
+            <div>
+                <dt>{move || shown.with(|figure| figure.of.clone())}</dt>
+                <dd data-testid=id>{move || shown.with(|figure| figure.value.clone())}</dd>
+            </div>
+        }
+    };
+    view! { <dl class="kiosk-card kiosk-now">{NOW.map(figure)}</dl> }
+}
+
+fn fullest(shown: &ViewContext<'_>, _: Millis) -> FigureText {
     let of = |worker: WorkerIx| {
         let capacity = shown.capacity(worker).filter(|capacity| capacity.value > 0)?.value;
         let held =
             shown.blocks(worker).filter(|_| shown.worker(worker).is_some_and(|w| w.departure.is_none()))?;
-        Some((worker, held, capacity))
+        Some((worker, held as f64 / capacity as f64))
     };
-    let share = |held: u64, capacity: u64| held as f64 / capacity as f64;
-    let by_share =
-        |a: &(WorkerIx, u64, u64), b: &(WorkerIx, u64, u64)| share(a.1, a.2).total_cmp(&share(b.1, b.2));
-    let (worker, held, capacity) = shown.worker_list().filter_map(of).max_by(by_share)?;
-    let (worker, share) = (label(worker), format::percent(share(held, capacity)));
-    let text = format!(
-        "{} of {} KV blocks are cached on {worker}: {share}.",
-        format::count(held),
-        format::count(capacity)
-    );
-    Some(("Highest KV occupancy".to_owned(), text))
+    let fullest = shown.worker_list().filter_map(of).max_by(|a, b| a.1.total_cmp(&b.1));
+    match fullest {
+        Some((worker, share)) => FigureText {
+            value: format::percent(share),
+            of: format!("of KV blocks cached on {}, the fullest", label(worker)),
+        },
+        None => FigureText::unknown("of KV blocks cached on the fullest worker"),
+    }
 }
 
-fn throughput(shown: &ViewContext<'_>, now: Millis) -> Option<(String, String)> {
-    let all = latency::counts(shown, now).throughput?;
+fn throughput(shown: &ViewContext<'_>, now: Millis) -> FigureText {
+    let Some(all) = latency::counts(shown, now).throughput else {
+        return FigureText::unknown("requests/s, last 60 s");
+    };
     let tokens = all.output_tokens_per_s.map(|n| format!(", {} output tokens/s", number_format::digits(n)));
-    let requests = number_format::digits(all.requests_per_s);
-    Some((
-        "Throughput".to_owned(),
-        format!("{requests} requests/s{}, last 60 s.", tokens.unwrap_or_default()),
-    ))
+    FigureText {
+        value: number_format::digits(all.requests_per_s).to_string(),
+        of: format!("requests/s{}, last 60 s", tokens.unwrap_or_default()),
+    }
 }
 
-fn shared(shown: &ViewContext<'_>) -> Option<(String, String)> {
+fn shared(shown: &ViewContext<'_>, _: Millis) -> FigureText {
+    const OF: &str = "of distinct blocks cached on two workers or more";
     let totals = shown.tree().totals();
     if totals.nodes == 0 || shown.trust().withheld().is_some() {
-        return None;
+        return FigureText::unknown(OF);
     }
-    let share = format::percent(totals.shared as f64 / totals.nodes as f64);
-    let text = format!(
-        "{share} of {} distinct blocks are cached on two workers or more.",
-        format::count(totals.nodes)
-    );
-    Some(("Shared prefixes".to_owned(), text))
+    FigureText { value: format::percent(totals.shared as f64 / totals.nodes as f64), of: OF.to_owned() }
 }

@@ -176,8 +176,9 @@
     const seen = cut(e, r, "a picture");
     if (seen) pictures.push({ e, ...seen });
   }
-  // Of the curves, names at their ends and the axis take 194 px: what is left is the plot.
-  const LEAST_PX = [[".icicle-box", 120, 60], [".cmp-chart", 314, 200], [".mem-bar", 40, 8], [".chart-box", 80, 60]];
+  // Of the curves, names at their ends and the axis take 194 px of the width, marks and the axis up to 120 of the height: what is
+  // left is the plot, 220 px high.
+  const LEAST_PX = [[".icicle-box", 120, 60], [".cmp-chart", 314, 340], [".mem-bar", 40, 8], [".chart-box", 80, 60]];
   for (const [selector, width, height] of LEAST_PX) {
     for (const e of document.querySelectorAll(selector)) {
       // Where a rule of the style sheet takes it away, it has no size; what is closed or switched off is meant to be gone.
@@ -187,7 +188,7 @@
     }
   }
   // On a telephone every row above the panels is one less of them.
-  const MOST_ROWS = 2;
+  const MOST_ROWS = 1;
   const bar = document.querySelector("header.bar");
   if (bar && innerWidth <= 500) {
     const parts = [...bar.querySelectorAll(":scope > :not(.facts, nav), .fact")].filter(e => !isHidden(e));

@@ -391,13 +391,49 @@ async fn two_files_are_compared_as_two_moments_are() {
 }
 
 #[tokio::test]
+async fn it_opens_with_the_present_against_as_far_back_as_is_retained() {
+    let server = Radixscope::start(["demo", "--warm-up", "60"]).await;
+    server.until_source_is("live").await;
+    let first = wait::until("a moment is retained", async || {
+        let history = server.json("/history?after_ms=0").await;
+        let from = history["kept"]["from_ms"].as_u64().filter(|&from| from > 0);
+        from.ok_or_else(|| history["kept"].to_string())
+    })
+    .await;
+    with_page(async |page| {
+        page.open(&server.url("/?view=changes")).await;
+        page.until("changes are in a sentence", async |page| {
+            let sentence = page.text("changes-sentence").await.unwrap_or_default();
+            wait::expect(sentence.starts_with("Between ") && sentence.contains(" and now, "), || sentence)
+        })
+        .await;
+        let marked = async |page: &Page| {
+            let url = page.address().await;
+            url.query_pairs().find(|(name, _)| name == "a").map(|(_, at)| at.into_owned())
+        };
+        assert_eq!(marked(page).await, Some(first.to_string()), "less than five minutes are retained");
+        page.click("mark-clear").await;
+        page.until("it is not marked again", async |page| {
+            page.text("changes-empty").await.ok_or_else(|| "still".to_owned())
+        })
+        .await;
+        page.click("changes-five-minutes").await;
+        page.until_true("it can be again", "!!document.querySelector('[data-testid=changes-sentence]')")
+            .await;
+        assert_eq!(marked(page).await, Some(first.to_string()));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_time_that_cannot_be_compared_is_refused_with_a_reason() {
     let server = Radixscope::start(["demo", "--warm-up", "5", "--speed", "0.000001"]).await;
     server.until_source_is("live").await;
     with_page(async |page| {
         for (query, id, expected) in [
             ("a=1000", "changes-fault", "is no longer retained: the first retained moment is"),
-            ("a=soon", "changes-empty", "Mark a moment"),
+            // What was not understood is as if nothing had been marked.
+            ("a=soon", "changes-sentence", "Between "),
         ] {
             page.open(&server.url(&format!("/?view=changes&{query}"))).await;
             page.until("it is shown", async |page| {

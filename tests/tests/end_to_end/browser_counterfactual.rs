@@ -69,7 +69,8 @@ async fn the_headline_and_the_table_are_the_apis_for_the_same_decisions() {
         assert_eq!(changed.len(), expected["flips"].as_array().unwrap().len());
         let first = page.attribute("[data-testid=cf-flip]", "data-decision").await.unwrap();
         assert_eq!(expected["flips"][0]["decision"], first);
-        assert!(page.text("cf-limits").await.unwrap().contains("no cache warms elsewhere"));
+        let limits = page.eval("document.querySelector('[data-testid=cf-limits]').textContent").await;
+        assert!(limits.to_string().contains("no cache warms elsewhere"));
         let stamp = page.text("cf-stamp").await.unwrap();
         assert!(stamp.contains("on 300 decisions"), "{stamp}");
         assert_eq!(page.text("cf-compute").await.unwrap(), "Recompute");
@@ -173,6 +174,8 @@ async fn the_map_marks_the_present_setting_and_is_walked_with_the_keyboard() {
     let server = paused().await;
     with_page(async |page| {
         open(page, &server, VIEW).await;
+        assert_eq!(page.attribute("[data-testid=cf-all]", "open").await, None, "the answer first");
+        page.click("cf-all-name").await;
         let marks = page
             .eval("[...document.querySelectorAll('.cf-cell')].map(c => c.dataset.mark).filter(Boolean)")
             .await;

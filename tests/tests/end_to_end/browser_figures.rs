@@ -33,7 +33,7 @@ const SHOWN: &str = r#"(() => {
         counts: ["findings-critical", "findings-warning", "findings-info"].map(id => line(find(id))),
         none: line(find("findings-none")),
         rules: [...document.querySelectorAll("[data-testid=rule]")].map(e => e.dataset.status),
-        highlight: line(find("kiosk-highlight")),
+        worst_finding: line(find("kiosk-worst")),
         good: [...document.querySelectorAll("main, .summary")].some(e => /✓ No findings/.test(e.innerText.replace(/\s+/g, " "))),
         doubled: /\d \+ \d/.test(all("in-flight").join()),
     };

@@ -68,12 +68,15 @@ async fn every_workers_figures_are_the_apis() {
                 })
                 .await;
             }
-            let announced = page
-                .texts(&format!("[data-testid=mem-worker][data-worker^='{id}'] [data-testid=mem-status]"))
-                .await;
-            assert!(announced[0].contains(worker["belief_words"].as_str().unwrap()), "{announced:?}");
+            let bar = format!("[data-testid=mem-worker][data-worker^='{id}'] .mem-bar");
+            for hint in ["title", "aria-label"] {
+                let announced = page.attribute(&bar, hint).await.unwrap_or_default();
+                assert!(announced.contains(worker["belief_words"].as_str().unwrap()), "{announced:?}");
+            }
             assert!(worker["mirror_blocks"].is_u64(), "{worker}");
         }
+        let prose = page.texts("[data-testid=mem-status]").await;
+        assert_eq!(prose, Vec::<String>::new(), "no sentence that every worker has");
     })
     .await;
 }

@@ -27,6 +27,7 @@ pub(super) type ChangesSignal = RwSignal<Option<Arc<Changes>>>;
 #[component]
 pub fn ChangesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     let compared: ChangesSignal = RwSignal::new(None);
+    begin(store);
     keep(store, compared);
     let figure = move |of: fn(&Blocks) -> u64| {
         Memo::new(move |_| match total(store, compared) {
@@ -125,7 +126,7 @@ fn Nothing(store: Store) -> impl IntoView {
                         "Go to a moment on the timeline below and press "<kbd>"A"</kbd>", or the button A beside it. With "<kbd>"B"</kbd>
                         " another moment takes the place of the present."
                     </p>
-                    <p><button class="plain" data-testid="changes-minute" on:click=move |_| store.mark_a_minute_ago()>"Compare with 1 min ago"</button></p>
+                    <p><button class="plain" data-testid="changes-five-minutes" on:click=move |_| store.mark_five_minutes_ago()>"Compare with 5 min ago"</button></p>
                 </Empty>
             },
         }
@@ -142,6 +143,23 @@ fn total(store: Store, compared: ChangesSignal) -> Option<Blocks> {
         let drawn = pools.iter().find(|pool| Some(&pool.name) == name.as_ref());
         drawn.or(pools.first()).map(|pool| pool.blocks)
     })
+}
+
+/// Opened live with nothing marked, the panel compares the present with five minutes ago: what one mostly wants to know. Once, so
+/// that marks can be cleared; whoever stands at another moment chooses.
+fn begin(store: Store) {
+    let is_decided = StoredValue::new(false);
+    Effect::new(move |_| {
+        store.history_version.track();
+        if is_decided.get_value() || !store.ready() || store.history_span().is_none() {
+            return;
+        }
+        is_decided.set_value(true);
+        let is_untouched = store.address.with_untracked(|address| address.marks == [None; 2]);
+        if is_untouched && store.at.get_untracked() == 0 && store.second.with_untracked(Option::is_none) {
+            store.mark_five_minutes_ago();
+        }
+    });
 }
 
 /// Fetches the states that are marked and compares them: once where both stand, again and again where B is the present.

@@ -137,7 +137,7 @@ pub(super) fn Table(live: Memo<RecentFigures>, baselines: Baselines) -> impl Int
         view! {
             <tr>
                 <th scope="row">{figure.label()}" "<span class="quiet">{figure.unit()}</span></th>
-                <td class="n"><b data-testid=id("live")>{live_text}</b><span class="cell-sub">{live_sub}</span></td>
+                <td class="n" title=live_sub><b data-testid=id("live")>{live_text}</b></td>
                 <td class="n" title=whys[0] data-testid=id("kv")>{bases[0]}</td>
                 <td class=move || format!("n cmp-diff {}", classes[0].get()) data-testid=id("kv-diff")>{diffs[0]}</td>
                 <td class="n" title=whys[1] data-testid=id("rr")>{bases[1]}</td>

@@ -7,14 +7,11 @@ use std::sync::Arc;
 
 use leptos::prelude::*;
 use radixscope_icicle::heat::STEPS;
-use radixscope_insight::counterfactual::{
-    FixedStateOutcome, Grid, SweepReport, expected_to_text, options_to_set, present_setting,
-};
+use radixscope_insight::counterfactual::{FixedStateOutcome, Grid, SweepReport, present_setting};
 
 use super::table::{changed, signed};
 use crate::format;
 use crate::keys;
-use crate::view::clipboard::CopyButton;
 use crate::view::control::view;
 
 /// What the cells show.
@@ -109,9 +106,21 @@ fn cell_id((row, column): (usize, usize)) -> String {
     format!("cf-cell-{row}-{column}")
 }
 
-/// The map, what the cell says, and the recommendation. `take` gets the setting of a cell that is chosen.
+/// Every setting tried, behind its name: the answer stands above. `choose` gets the setting of a cell that is chosen.
 #[component]
-pub(super) fn HeatMap(report: Arc<SweepReport>, choose: Callback<(f64, f64)>) -> impl IntoView {
+pub(super) fn AllSettings(report: Arc<SweepReport>, choose: Callback<(f64, f64)>) -> impl IntoView {
+    let tried = report.grid.as_ref()?.outcomes.len();
+    Some(view! {
+        <details class="cf-all" data-testid="cf-all">
+            <summary data-testid="cf-all-name">{format!("All {tried} settings")}</summary>
+            <HeatMap report choose/>
+        </details>
+    })
+}
+
+/// The map, and what the cell says.
+#[component]
+fn HeatMap(report: Arc<SweepReport>, choose: Callback<(f64, f64)>) -> impl IntoView {
     let grid = report.grid.clone()?;
     let grid = StoredValue::new(grid);
     let metric = RwSignal::new(Metric::Changed);
@@ -120,9 +129,8 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, choose: Callback<(f64, f64)>) ->
         let row = g.prefill_factors.iter().position(|&factor| factor == g.recorded.prefill_factor())?;
         Some((row, g.temperatures.iter().position(|&temperature| temperature == 0.0)?))
     });
-    let advice = report.recommendation.clone();
-    let recommended =
-        advice.as_ref().and_then(|advice| advice.outcome).map(|at| (at / columns, at % columns));
+    let recommended = report.recommendation.as_ref().and_then(|advice| advice.outcome);
+    let recommended = recommended.map(|at| (at / columns, at % columns));
     let at = RwSignal::new(recommended.or(present).unwrap_or((0, 0)));
     let range = Memo::new(move |_| {
         let metric = metric.get();
@@ -208,41 +216,8 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, choose: Callback<(f64, f64)>) ->
         let key = event_target_value(&event);
         metric.set(Metric::ALL.into_iter().find(|metric| metric.key() == key).unwrap_or(Metric::Changed));
     };
-    let why = advice.map(|advice| {
-        let head = match (advice.outcome, advice.is_repeated) {
-            (Some(_), true) => "★ Still recommended to try. ",
-            (Some(_), false) => "★ Recommended to try. ",
-            (None, _) => "No recommendation. ",
-        };
-        let set = grid.with_value(|g| {
-            let settings = advice.settings(g)?;
-            Some(options_to_set(&settings, &g.recorded).join("\n"))
-        });
-        let set = set.filter(|set| !set.is_empty()).map(|set| {
-            let text = set.clone();
-            view! {
-                <p class="cf-set">
-                    <code data-testid="cf-recommended-setting">{set}</code>
-                    <CopyButton label="Copy" id="cf-copy-setting" text=move || text.clone()/>
-                </p>
-            }
-        });
-        let expected = advice.expected.as_ref().and_then(expected_to_text);
-        let method = (!advice.method.is_empty()).then(|| {
-            view! { <details class="quiet"><summary>"How it was found"</summary><p>{advice.method}</p></details> }
-        });
-        view! {
-            <div class="cf-why">
-                <p data-testid="cf-recommendation"><b>{head}</b>{advice.why}</p>
-                {set}
-                {expected.map(|expected| view! { <p data-testid="cf-expected">{expected}</p> })}
-                {method}
-            </div>
-        }
-    });
     Some(view! {
         <div class="cf-map">
-            {why}
             <p class="quiet" data-testid="cf-present">{present_setting(&report)}</p>
             <div class="cf-map-head">
                 <label>"Cells show "

@@ -5,6 +5,7 @@ mod changed;
 mod controls;
 mod fetch;
 mod heat;
+mod recommended;
 mod run;
 mod table;
 
@@ -17,7 +18,8 @@ use radixscope_insight::counterfactual::{
 
 use changed::ChangedDecisions;
 use controls::{Controls, Inputs};
-use heat::HeatMap;
+use heat::AllSettings;
+use recommended::Recommended;
 use run::{Done, RunProgress, Runner};
 use table::Comparison;
 
@@ -90,25 +92,28 @@ pub fn CounterfactualPanel(store: Store) -> impl IntoView {
             </PanelHead>
             <Show when=move || known.get() fallback=move || view! { <Nothing store/> }>
                 <div class="scroll cf-scroll">
+                    <div class="cf-answer">
+                        {move || replay.get().map(|report| view! { <p class="cf-headline" data-testid="cf-headline">{headline(&report)}</p> })}
+                        {move || runner.sweep.get().map(|done| view! { <Recommended report=done.report/> })}
+                    </div>
                     <div class="cf-top">
                         <Controls store inputs busy again compute sweep><Progress runner/></Controls>
                         {move || runner.error.get().map(|error| view! { <p class="cf-error" role="alert" data-testid="cf-error">{error}</p> })}
                     </div>
                     <div class="cf-columns" class:with-model=move || runner.model.with(Option::is_some)>
                         <div class="cf-column">
-                            {move || replay.get().map(|report| view! { <p class="cf-headline" data-testid="cf-headline">{headline(&report)}</p> })}
                             {move || stamp()}
                             {move || replay.get().map(|report| view! { <About about=report.about.clone()/> })}
                             <Comparison store replay model/>
-                            {move || replay.get().filter(|report| report.about.judged > 0).map(|report| view! { <ChangedDecisions store report/> })}
                         </div>
                         <div class="cf-column">
+                            {move || replay.get().filter(|report| report.about.judged > 0).map(|report| view! { <ChangedDecisions store report/> })}
                             {move || runner.sweep.get().map(|done| {
                                 let stamp = format!("Sweep. {}", stamped(&done, &done.report.about));
                                 let choose = Callback::new(move |setting| inputs.set(setting));
                                 view! {
                                     <p class="quiet" data-testid="cf-sweep-stamp" data-worker-ms=format!("{:.3}", done.worker_ms) data-total-ms=format!("{:.3}", done.total_ms)>{stamp}</p>
-                                    <HeatMap report=done.report choose/>
+                                    <AllSettings report=done.report choose/>
                                 }
                             })}
                             {move || again.get().then(|| view! { <Limits/> })}
@@ -181,10 +186,10 @@ fn Progress(runner: Runner) -> impl IntoView {
 #[component]
 fn Limits() -> impl IntoView {
     view! {
-        <section class="cf-box" data-testid="cf-limits" aria-label="Limits of the fixed-state figures">
-            <h3>"What the fixed-state replay does not follow"</h3>
+        <details class="cf-box" data-testid="cf-limits">
+            <summary>"What the fixed-state replay does not follow"</summary>
             <ul>{FIXED_STATE_LIMITS.map(|limit| view! { <li>{limit}</li> }).collect_view()}</ul>
-        </section>
+        </details>
     }
 }
 

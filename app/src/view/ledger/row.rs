@@ -31,6 +31,9 @@ pub(super) struct DecisionLine {
     pub pool: PoolIx,
     pub prompt: String,
     pub overlap: String,
+    pub prompt_blocks: Option<u64>,
+    /// Share of the room that the prompt's bar takes, beside the other lines in sight.
+    pub prompt_bar: Option<f64>,
     pub share: Option<f64>,
     pub cost: String,
     pub cost_gap: String,
@@ -103,6 +106,8 @@ impl DecisionLine {
             pool: decided.pool,
             prompt: prompt(decided),
             overlap: overlap(decided),
+            prompt_blocks: decision.isl_blocks,
+            prompt_bar: None,
             share: decided.overlap_share(),
             cost: decided.chosen_cost().map_or(UNKNOWN.to_owned(), |cost| Short(tenth(cost)).to_string()),
             cost_gap,

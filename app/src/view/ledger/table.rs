@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use leptos::prelude::*;
+use radixscope_export::panel::decisions::PromptBars;
 use radixscope_icicle::palette::session_token;
 use radixscope_model::id::{DecisionId, Slot};
 use radixscope_state::cluster::{CacheOutcome, Column, Sort};
@@ -15,6 +16,7 @@ use super::state::Ledger;
 use crate::format::{self, UNKNOWN};
 use crate::view::chip::Chip;
 use crate::view::control::view;
+use crate::view::decisions::PromptBar;
 use crate::view::virtual_table::{Scroll, VirtualTable};
 
 /// Id of what takes the focus.
@@ -39,7 +41,11 @@ const COLUMNS: [(&str, &str, &str); 12] = [
         "Cached",
         "Blocks of the prompt that were cached on the chosen worker, as the router counted them, else as reconstructed here; after +, those in host memory and below",
     ),
-    ("l-share", "Hit rate", "KV hit rate: cached blocks ÷ prompt blocks"),
+    (
+        "l-share",
+        "Hit rate",
+        "KV hit rate: cached blocks ÷ prompt blocks. The bar is as long as the prompt beside the others in sight, filled as far as it was cached",
+    ),
     ("l-cost n", "Cost", "Cost of the chosen worker, in blocks"),
     ("l-margin n", "Cost gap", "Cost of the next best candidate − cost of the chosen one, in blocks"),
     (
@@ -120,7 +126,12 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
                     let decided = shown.at(*view.picked.at.get(line)?)?;
                     Some(DecisionLine::of(decided, line, &view.sessions))
                 };
-                lines.map(row).collect::<Vec<_>>()
+                let mut rows: Vec<Option<DecisionLine>> = lines.map(row).collect();
+                let bars = PromptBars::of(rows.iter().flatten().map(|row| row.prompt_blocks));
+                for row in rows.iter_mut().flatten() {
+                    row.prompt_bar = bars.length(row.prompt_blocks);
+                }
+                rows
             })
         })
     };
@@ -250,7 +261,7 @@ fn Line(ledger: Ledger, row: RwSignal<Option<DecisionLine>>) -> impl IntoView {
             <span class="l-prompt n" role="gridcell">{of(|row| &row.prompt)}</span>
             <span class="l-overlap n" role="gridcell">{of(|row| &row.overlap)}</span>
             <span class="l-share" role="gridcell">
-                <span class="meter" aria-hidden="true"><i style=move || format!("width: {}", share().map_or("0%".to_owned(), format::width))></i></span>
+                <PromptBar length=Signal::derive(move || row.with(|row| row.as_ref()?.prompt_bar)) cached=Signal::derive(share)/>
                 <span>{move || share().map_or(UNKNOWN.to_owned(), format::percent)}</span>
             </span>
             <span class="l-cost n" role="gridcell">{of(|row| &row.cost)}</span>

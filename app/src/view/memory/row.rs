@@ -1,7 +1,7 @@
 //! A worker's memory as text: figures with their shares, tokens and GiB, and the sentences below them.
 
 use radixscope_insight::capacity::GIB;
-use radixscope_insight::memory::{Memory, MemorySegment, Sourced, seconds};
+use radixscope_insight::memory::{EstimateStatus, Memory, MemorySegment, Sourced, seconds};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_state::cluster::Cluster;
 
@@ -29,8 +29,10 @@ pub(super) struct MemoryRow {
     pub(super) churn: MemoryCell,
     pub(super) lifetime: MemoryCell,
     pub(super) gap: MemoryCell,
-    /// Sentences: belief against truth, contradictions, lifetimes.
-    pub(super) status_text: Vec<String>,
+    /// How the tree's count stands to the engine's, as the bar's hint.
+    pub(super) estimate: String,
+    /// Where sources contradict each other: what is to be seen.
+    pub(super) contradictions: Vec<String>,
     /// What is unknown and what would report it; of a worker that left nothing is looked for.
     pub(super) missing: Vec<&'static str>,
 }
@@ -131,7 +133,7 @@ pub(super) fn look(
         lifetime: MemoryCell {
             main: span(ages.and_then(|ages| ages.lifetime_p50_ms)),
             sub: ages.and_then(|ages| ages.lifetime_p95_ms).map_or(String::new(), |ms| format!("p95 {}", seconds(ms))),
-            title: sampled.clone(),
+            title: memory.lifetime_text().unwrap_or(sampled),
         },
         gap: MemoryCell {
             main: span(ages.and_then(|ages| ages.reuse_p50_ms)),
@@ -140,7 +142,8 @@ pub(super) fn look(
             }),
             title: "Median from one use of a block to the next while it was cached; below, sampled blocks that came back after they had been removed".to_owned(),
         },
-        status_text: status_text(&memory, now),
+        estimate: estimate(&memory, now),
+        contradictions: contradictions(&memory),
         missing: memory.missing(),
     })
 }
@@ -159,7 +162,7 @@ fn parts(memory: &Memory) -> Vec<(&'static str, String, String)> {
     parts.iter().map(part).collect()
 }
 
-fn status_text(memory: &Memory, now: Millis) -> Vec<String> {
+fn estimate(memory: &Memory, now: Millis) -> String {
     let mirror = memory.mirror.map(|mirror| {
         format!("Radixscope {} blocks{}", format::count(mirror.blocks), ago(Some(mirror.at_ms), now))
     });
@@ -167,9 +170,21 @@ fn status_text(memory: &Memory, now: Millis) -> Vec<String> {
         format!("engine {} by {}{}", format::count(used.value), used.source.label(), ago(used.at_ms, now))
     });
     let witnesses: Vec<String> = [mirror, engine].into_iter().flatten().collect();
-    let belief = match witnesses.is_empty() || memory.has_left {
+    match witnesses.is_empty() || memory.has_left {
         true => memory.estimate_status_text(),
         false => format!("{}. {}", witnesses.join("; "), memory.estimate_status_text()),
-    };
-    [Some(belief), memory.capacity_text(), memory.lifetime_text()].into_iter().flatten().collect()
+    }
+}
+
+/// What every worker has is said once, below the table; what one lacks beside the others, below it.
+fn contradictions(memory: &Memory) -> Vec<String> {
+    let is_usual = matches!(
+        memory.belief(),
+        EstimateStatus::Plausible(_)
+            | EstimateStatus::Nothing
+            | EstimateStatus::NoEngine
+            | EstimateStatus::NoEvents
+    );
+    let estimate = (!is_usual).then(|| memory.estimate_status_text());
+    [estimate, memory.capacity_text()].into_iter().flatten().collect()
 }

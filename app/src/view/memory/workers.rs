@@ -78,7 +78,7 @@ fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl I
         store.on_beat(|cluster| look(cluster, worker, bytes.get(), now)).unwrap_or_default()
     });
     let parts = Memo::new(move |_| row.with(|row| row.parts.clone()));
-    let status_text = Memo::new(move |_| row.with(|row| row.status_text.clone()));
+    let contradictions = Memo::new(move |_| row.with(|row| row.contradictions.clone()));
     let picked = move || store.picked() == Some(worker);
     let id = move || row.with(|row| row.id.clone());
     let cell = move |name: &'static str, of: fn(&MemoryRow) -> &MemoryCell| {
@@ -94,7 +94,8 @@ fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl I
         let note =
             parts.with(|parts| parts.iter().map(|(_, _, text)| text.as_str()).collect::<Vec<_>>().join(", "));
         // An empty bar says why it is empty.
-        if note.is_empty() { status_text.with(|status_text| status_text.join(" ")) } else { note }
+        let estimate = row.with(|row| row.estimate.clone());
+        if note.is_empty() { estimate } else { format!("{note}. {estimate}") }
     };
     view! {
         <tbody class="mem-worker" class:picked=move || picked() class:other=move || store.picked().is_some_and(|p| p != worker)
@@ -121,9 +122,12 @@ fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl I
                 {cell("mem-lifetime", |row| &row.lifetime)}
                 {cell("mem-gap", |row| &row.gap)}
             </tr>
-            <tr class="mem-status"><td colspan="9">
-                {move || status_text.get().into_iter().map(|text| view! { <span data-testid="mem-status">{text}</span>" " }).collect_view()}
-            </td></tr>
+            {move || {
+                let all = contradictions.get();
+                (!all.is_empty()).then(|| view! {
+                    <tr class="mem-status"><td colspan="9" data-testid="mem-status"><span aria-hidden="true">"▲ "</span>{all.join(" ")}</td></tr>
+                })
+            }}
         </tbody>
     }
 }

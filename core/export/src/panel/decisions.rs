@@ -67,6 +67,8 @@ pub struct DecisionRow {
     pub prompt: String,
     /// Prompt blocks that were cached on the chosen worker.
     pub cached: String,
+    /// Prompt blocks as a number.
+    pub prompt_blocks: Option<u64>,
     /// Cached share of the prompt, 0 … 1.
     pub share: Option<f64>,
     /// Where it is known from.
@@ -85,6 +87,7 @@ impl DecisionRow {
             worker: decision.worker,
             prompt: number(decision.isl_blocks),
             cached: number(entry.overlap_blocks().filter(|_| !entry.ignores_cache)),
+            prompt_blocks: decision.isl_blocks,
             share: entry.overlap_share(),
             source: source_name(decision.source),
         }
@@ -93,6 +96,35 @@ impl DecisionRow {
     /// The share as text.
     pub fn share_text(&self) -> String {
         self.share.map_or(UNKNOWN.to_owned(), percent)
+    }
+}
+
+/// What the bars of decisions say: as long as the prompt, filled as far as it was cached.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PromptBars {
+    /// Prompt blocks of a bar that takes all the room.
+    longest_blocks: u64,
+}
+
+impl PromptBars {
+    /// For decisions with these prompts. The longest is rounded up to a power of two, so that bars keep their length while
+    /// decisions come and go.
+    pub fn of(prompts: impl Iterator<Item = Option<u64>>) -> Self {
+        let longest = prompts.flatten().max().unwrap_or(1);
+        Self { longest_blocks: longest.checked_next_power_of_two().unwrap_or(longest) }
+    }
+
+    /// Share of the room that a prompt's bar takes, 0 … 1; `None`: its length is unknown.
+    pub fn length(self, prompt_blocks: Option<u64>) -> Option<f64> {
+        Some(prompt_blocks? as f64 / self.longest_blocks as f64)
+    }
+
+    /// What they are, as text.
+    pub fn to_text(self) -> String {
+        format!(
+            "KV hit rate: cached blocks ÷ prompt blocks. Bar: as long as the prompt, {} blocks the whole width; filled: cached",
+            count(self.longest_blocks)
+        )
     }
 }
 
@@ -125,5 +157,22 @@ pub fn empty(shown: &ViewContext<'_>, picked: Option<WorkerIx>) -> EmptyText {
             "Every request that the KV router places appears here, with the share of its prompt that was cached on the chosen \
              worker.",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PromptBars;
+
+    #[test]
+    fn a_bar_is_as_long_as_its_prompt_and_unknown_without_one() {
+        let bars = PromptBars::of([Some(300), None, Some(64)].into_iter());
+        assert_eq!(
+            [Some(256), Some(0), None].map(|blocks| bars.length(blocks)),
+            [Some(0.5), Some(0.0), None]
+        );
+        assert!(bars.to_text().contains("512 blocks the whole width"), "{}", bars.to_text());
+        assert_eq!(PromptBars::of([None].into_iter()).length(Some(1)), Some(1.0));
+        assert_eq!(PromptBars::of([Some(u64::MAX)].into_iter()).length(Some(u64::MAX)), Some(1.0));
     }
 }

@@ -5,7 +5,8 @@ use radixscope_model::id::Millis;
 use radixscope_model::number_format::clock;
 
 use super::super::decisions::{
-    self, CACHED, DecisionRow, HIT_RATE, HitRates, OVERALL, PROMPT, RECENT, SOURCE, TIME, TITLE, WORKER,
+    self, CACHED, DecisionRow, HIT_RATE, HitRates, OVERALL, PROMPT, PromptBars, RECENT, SOURCE, TIME, TITLE,
+    WORKER,
 };
 use super::chart_area::{Area, ChartArea, LINE_PX};
 use super::{Body, Content, PanelRequest};
@@ -66,12 +67,13 @@ impl Body for Decisions {
         if let Some(source) = columns.source {
             paper.text(source, y, quiet, SOURCE);
         }
+        let bars = PromptBars::of(self.rows.iter().map(|row| row.prompt_blocks));
         for row in &self.rows {
             y += ROW_PX;
             if y > area.bottom() {
                 return;
             }
-            draw_row(row, paper, area.x, y, &columns);
+            draw_row(row, bars, paper, area.x, y, &columns);
         }
     }
 }
@@ -97,7 +99,14 @@ impl Columns {
     }
 }
 
-fn draw_row(row: &DecisionRow, paper: &mut ChartArea<'_>, left: f64, y: f64, columns: &Columns) {
+fn draw_row(
+    row: &DecisionRow,
+    bars: PromptBars,
+    paper: &mut ChartArea<'_>,
+    left: f64,
+    y: f64,
+    columns: &Columns,
+) {
     let plain = paper.plain();
     paper.text(left, y, plain, &clock(row.at_ms.0, 0));
     paper.chip(columns.worker, y, row.worker);
@@ -106,9 +115,11 @@ fn draw_row(row: &DecisionRow, paper: &mut ChartArea<'_>, left: f64, y: f64, col
     }
     paper.text(columns.cached, y, plain.right(), &row.cached);
     let width = (columns.right - columns.rate - 42.0).max(4.0);
-    let bar = Area { x: columns.rate, y: y - 8.0, width, height: 8.0 };
-    let fill = css(paper.theme.edge);
-    paper.meter(bar, row.share, &fill);
+    if let Some(length) = bars.length(row.prompt_blocks) {
+        let bar = Area { x: columns.rate, y: y - 8.0, width: width * length, height: 8.0 };
+        let fill = css(paper.theme.edge);
+        paper.meter(bar, row.share, &fill);
+    }
     paper.text(columns.right, y, plain.right(), &row.share_text());
     if let Some(source) = columns.source {
         paper.text(source, y, paper.quiet(), row.source);
