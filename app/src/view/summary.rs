@@ -6,7 +6,9 @@ use radixscope_export::finding_ticket::{setting_line, severity_word, summary};
 use radixscope_export::panel::latency::NO_SAMPLE;
 use radixscope_export::{FindingFilter, Summary, pending_text};
 use radixscope_icicle::palette::label;
-use radixscope_insight::latency::{self, ENABLE_FRONTEND, MIN_SAMPLES, Quantity, Side, WINDOW_MS};
+use radixscope_insight::latency::{
+    self, ENABLE_FRONTEND, MIN_SAMPLES, Quantity, Side, TimingSource, WINDOW_MS,
+};
 use radixscope_insight::queues::Queues;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format;
@@ -161,7 +163,10 @@ fn latency_tile(
         latency::source_text(&all, quantity).trim_end_matches('.'),
         why
     );
-    let (value, state, more) = (quantity.range_text(&p95), comparison.as_str(), times.share_text());
+    let (value, state) = (quantity.range_text(&p95), comparison.as_str());
+    // A histogram has all samples: its range says enough.
+    let is_exact = !matches!(times.source, TimingSource::Histograms { .. });
+    let more = if is_exact { times.share_text() } else { String::new() };
     Tile { value, state, status_text, more, above_ms, title, ..Tile::default() }
 }
 

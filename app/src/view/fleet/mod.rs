@@ -163,7 +163,7 @@ fn Clusters(store: Store, feed: Feed) -> impl IntoView {
     };
 
     view! {
-        <section class="panel fleet" aria-labelledby="fleet-title" data-testid="fleet">
+        <section class="panel fleet-board" aria-labelledby="fleet-title" data-testid="fleet">
             <header class="panel-head">
                 <h2 id="fleet-title" tabindex="-1">"Clusters"</h2>
                 <input id=FILTER type="search" placeholder="Filter by name  /" aria-label="Filter clusters by name" data-testid=FILTER
