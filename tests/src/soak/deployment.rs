@@ -175,7 +175,8 @@ pub async fn publish(
     is_over: Arc<AtomicBool>,
 ) {
     let mut every = interval(Duration::from_millis(1_000 / STEPS_PER_S));
-    every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // A step that is late is made up for, so that the rate is kept.
+    every.set_missed_tick_behavior(MissedTickBehavior::Burst);
     while !is_over.load(Ordering::Relaxed) {
         every.tick().await;
         deployment.lock().await.publish(events_per_s / STEPS_PER_S).await;

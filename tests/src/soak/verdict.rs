@@ -325,7 +325,10 @@ fn duration(parts: &[PartLines]) -> Row {
     let total_s: f64 = last_samples(parts).map(|sample| sample.at_s).sum();
     let faults =
         parts.iter().flat_map(|part| &part.events).filter(|event| event.what.ends_with(BEGINS)).count();
-    let figure = format!("{:.2} h in {} parts, {faults} faults", total_s / 3_600.0, parts.len());
+    let published = last_samples(parts).flat_map(|sample| &sample.planes).map(|plane| plane.published);
+    let per_s = published.sum::<u64>() as f64 / total_s.max(1.0);
+    let hours = total_s / 3_600.0;
+    let figure = format!("{hours:.2} h in {} parts, {faults} faults, {per_s:.0} events/s", parts.len());
     row("sampled", figure, "", Outcome::Figure)
 }
 

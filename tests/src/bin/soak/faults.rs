@@ -116,3 +116,36 @@ impl Breakable {
         while file.write(&zeros).is_ok_and(|written| written > 0) {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{BETWEEN_S, Fault, LASTS_S, Schedule};
+
+    #[test]
+    fn a_seed_repeats_its_faults_and_every_kind_comes() {
+        let faults = |seed| {
+            let mut schedule = Schedule::new(seed, Fault::ALL.to_vec());
+            let next = |_| {
+                let next = schedule.next();
+                (next.after, next.faults, next.lasts)
+            };
+            (0..200).map(next).collect::<Vec<_>>()
+        };
+        assert_eq!(faults(3), faults(3));
+        assert_ne!(faults(3), faults(4));
+        for fault in Fault::ALL {
+            assert!(faults(3).iter().any(|(_, faults, _)| faults.contains(&fault)), "{fault:?}");
+        }
+        for (after, faults, lasts) in faults(3) {
+            assert!((BETWEEN_S.0..BETWEEN_S.1).contains(&after.as_secs()), "{after:?}");
+            assert!((LASTS_S.0..LASTS_S.1).contains(&lasts.as_secs()), "{lasts:?}");
+            assert!(faults.len() == 1 || faults.len() == 2 && faults[0] != faults[1], "{faults:?}");
+        }
+    }
+
+    #[test]
+    fn a_fault_that_cannot_be_had_does_not_come() {
+        let mut schedule = Schedule::new(3, vec![Fault::Etcd]);
+        assert!((0..50).all(|_| schedule.next().faults == [Fault::Etcd]));
+    }
+}

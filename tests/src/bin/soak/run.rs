@@ -344,6 +344,8 @@ impl Soak {
 
     async fn sample(&self, viewers: &Viewers) -> Sample {
         let cluster = self.cluster().await.unwrap_or_default();
+        // At once: what is published meanwhile would pass for lost.
+        let planes = self.planes(&cluster).await;
         let findings = self.server.try_get("/api/v1/findings").await.map(|found| found.json());
         let findings = findings.unwrap_or_default();
         let active = findings["findings"].as_array().into_iter().flatten();
@@ -363,7 +365,7 @@ impl Soak {
             cpu_s: process.cpu_time().as_secs_f64(),
             faults,
             viewers: viewers.figures(),
-            planes: self.planes(&cluster).await,
+            planes,
             seq: cluster["seq"].as_u64(),
             recording_bytes: recording["bytes"].as_u64(),
             recording_gaps: recording["gaps"].as_u64(),
