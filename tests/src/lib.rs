@@ -35,7 +35,6 @@ pub mod raw;
 pub mod recording;
 pub mod replay;
 pub mod report;
-pub mod soak;
 pub mod synthetic_tree;
 pub mod traffic;
 pub mod viewer;

@@ -5,17 +5,22 @@
 //! `RADIXSCOPE_BIN` names another binary.
 #![forbid(unsafe_code)]
 
+mod checkpoint;
+mod deployment;
 mod faults;
 mod log;
+mod plot;
 mod run;
 mod targets;
+mod verdict;
+mod viewers;
+mod worker;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser as _, Subcommand};
-use radixscope_tests::soak::{checkpoint, plot, verdict};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::LocalSet;
 

@@ -8,16 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::checkpoint::{End, Event, Line, Part, Plane, SAMPLE_EVERY_S, Sample, WorkerBlocks, Writer};
+use super::deployment::{Deployment, EventPlane, Worker, publish};
+use super::verdict::{BEGINS, UNEXPECTED};
+use super::viewers::Viewers;
 use radixscope_recording::{Recording, Series};
 use radixscope_tests::etcd::Etcd;
 use radixscope_tests::nats::{self, Nats};
 use radixscope_tests::radixscope::Radixscope;
-use radixscope_tests::soak::checkpoint::{
-    End, Event, Line, Part, Plane, SAMPLE_EVERY_S, Sample, WorkerBlocks, Writer,
-};
-use radixscope_tests::soak::deployment::{Deployment, EventPlane, Worker, publish};
-use radixscope_tests::soak::verdict::{BEGINS, UNEXPECTED};
-use radixscope_tests::soak::viewers::Viewers;
 use radixscope_tests::{figures, wait};
 use serde_json::Value;
 use tempfile::TempDir;

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 use serde_json::{Value, json};
 
-use crate::fake_worker::{Call, Script, whole};
-use crate::random::{Random, mixed};
+use radixscope_tests::fake_worker::{Call, Script, whole};
+use radixscope_tests::random::{Random, mixed};
 
 /// Blocks that a turn of a conversation adds.
 const TURN_BLOCKS: u64 = 4;
@@ -18,7 +18,7 @@ const CONTINUES_PERCENT: u64 = 60;
 const STARTERS: u64 = 400;
 
 /// A worker's cache.
-pub struct Cache {
+pub(super) struct Cache {
     worker_id: u64,
     random: Random,
     /// Oldest first.
@@ -58,19 +58,19 @@ impl Turn {
 
 impl Cache {
     /// An empty one.
-    pub fn new(worker_id: u64) -> Self {
+    pub(super) fn new(worker_id: u64) -> Self {
         let random = Random::new(mixed(worker_id));
         let turns = VecDeque::new();
         Self { worker_id, random, turns, stored_total: 0, last_event_id: 0, is_to_evict: false }
     }
 
     /// Blocks that it holds.
-    pub fn blocks(&self) -> u64 {
+    pub(super) fn blocks(&self) -> u64 {
         self.turns.len() as u64 * TURN_BLOCKS
     }
 
     /// The next event: a turn is stored, or one evicted to make room.
-    pub fn next_event(&mut self) -> Value {
+    pub(super) fn next_event(&mut self) -> Value {
         let data = if self.is_to_evict { self.evict() } else { self.store() };
         self.is_to_evict = self.turns.len() > TURNS_HELD;
         self.last_event_id += 1;
@@ -113,7 +113,7 @@ impl Cache {
     }
 
     /// Its response to a query for its blocks, whether for all or from an event on: all of them.
-    pub fn respond(&self, call: &Call) -> Script {
+    pub(super) fn respond(&self, call: &Call) -> Script {
         // A parent is before those that continue it.
         let events: Vec<Value> =
             self.turns.iter().zip(0..).map(|(turn, number)| self.event(number, &turn.stored())).collect();

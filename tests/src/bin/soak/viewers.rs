@@ -7,8 +7,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::checkpoint::ViewerFigures;
-use crate::random::Random;
-use crate::viewer::{Resume, Viewer};
+use radixscope_tests::random::Random;
+use radixscope_tests::viewer::{Resume, Viewer};
 
 /// How long a viewer stays, seconds.
 const STAYS_S: (u64, u64) = (20, 180);
@@ -20,7 +20,7 @@ const RESUME_PERCENT: u64 = 50;
 const GATHER_EVERY: Duration = Duration::from_millis(500);
 
 /// Viewers of one server.
-pub struct Viewers {
+pub(super) struct Viewers {
     shared: Arc<Mutex<Shared>>,
     places: JoinSet<()>,
 }
@@ -33,7 +33,7 @@ struct Shared {
 
 impl Viewers {
     /// Takes `count` places at the server's socket.
-    pub fn start(url: &str, count: u64, seed: u64) -> Self {
+    pub(super) fn start(url: &str, count: u64, seed: u64) -> Self {
         let shared = Arc::<Mutex<Shared>>::default();
         let mut places = JoinSet::new();
         for place in 0..count {
@@ -44,7 +44,7 @@ impl Viewers {
     }
 
     /// What they saw so far, with the gaps since the last call.
-    pub fn figures(&self) -> ViewerFigures {
+    pub(super) fn figures(&self) -> ViewerFigures {
         let mut shared = lock(&self.shared);
         let mut gaps = std::mem::take(&mut shared.gaps);
         gaps.sort_unstable();
@@ -55,7 +55,7 @@ impl Viewers {
     }
 
     /// Why a place is empty for good, if one is: no server, or a mistake of ours.
-    pub fn failed(&mut self) -> Option<String> {
+    pub(super) fn failed(&mut self) -> Option<String> {
         self.places
             .try_join_next()
             .map(|ended| ended.err().map_or_else(String::new, |error| error.to_string()))

@@ -12,10 +12,10 @@ use serde_json::Value;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::worker::Cache;
-use crate::discovery::Registered;
-use crate::envelope::envelope;
-use crate::etcd::Etcd;
-use crate::fake_worker::FakeWorker;
+use radixscope_tests::discovery::Registered;
+use radixscope_tests::envelope::envelope;
+use radixscope_tests::etcd::Etcd;
+use radixscope_tests::fake_worker::FakeWorker;
 
 const SUBJECT: &str = "namespace.dynamo.component.backend.endpoint.generate.kv-events";
 const TOPIC: &str = "kv-events";
@@ -31,7 +31,7 @@ const PUBLISHER_IDS: u64 = 1 << 40;
 
 /// How a worker's events travel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum EventPlane {
+pub(super) enum EventPlane {
     /// Over NATS.
     Nats,
     /// Over a ZeroMQ socket of its own.
@@ -39,7 +39,7 @@ pub enum EventPlane {
 }
 
 /// A worker that runs.
-pub struct Worker {
+pub(super) struct Worker {
     registered: Registered,
     plane: EventPlane,
     publisher: Option<Publisher>,
@@ -53,7 +53,7 @@ pub struct Worker {
 impl Worker {
     /// A worker that is registered and publishes nothing yet; one with a socket has its subscriber, so that the server has every
     /// message of it that is not lost on the way.
-    pub async fn join(worker_id: u64, plane: EventPlane, etcd: &Etcd) -> Self {
+    pub(super) async fn join(worker_id: u64, plane: EventPlane, etcd: &Etcd) -> Self {
         let cache = Arc::new(Mutex::new(Cache::new(worker_id)));
         let of = Arc::clone(&cache);
         let answers = FakeWorker::start(move |call| lock(&of).respond(call)).await;
@@ -75,17 +75,17 @@ impl Worker {
     }
 
     /// Whether messages of it would reach somebody.
-    pub fn is_subscribed(&self) -> bool {
+    pub(super) fn is_subscribed(&self) -> bool {
         self.publisher.as_ref().is_none_or(|publisher| publisher.subscribers(TOPIC) > 0)
     }
 
     /// Its id.
-    pub fn id(&self) -> u64 {
+    pub(super) fn id(&self) -> u64 {
         self.registered.worker_id
     }
 
     /// How its events travel.
-    pub fn plane(&self) -> EventPlane {
+    pub(super) fn plane(&self) -> EventPlane {
         self.plane
     }
 
@@ -98,7 +98,7 @@ impl Worker {
 }
 
 /// The workers that run, and what they published.
-pub struct Deployment {
+pub(super) struct Deployment {
     client: Client,
     /// In the order in which they joined.
     workers: Vec<Worker>,
@@ -110,37 +110,37 @@ pub struct Deployment {
 
 impl Deployment {
     /// Nobody yet.
-    pub fn new(client: Client) -> Self {
+    pub(super) fn new(client: Client) -> Self {
         Self { client, workers: Vec::new(), turn: 0, published: [0; 2] }
     }
 
     /// Messages to which a publisher of this plane gave a number.
-    pub fn published(&self, plane: EventPlane) -> u64 {
+    pub(super) fn published(&self, plane: EventPlane) -> u64 {
         self.published[plane as usize]
     }
 
     /// One more, the youngest.
-    pub fn add(&mut self, worker: Worker) {
+    pub(super) fn add(&mut self, worker: Worker) {
         self.workers.push(worker);
     }
 
     /// The oldest stops, except for so many that stay.
-    pub fn remove_oldest(&mut self, but: usize) -> Option<Worker> {
+    pub(super) fn remove_oldest(&mut self, but: usize) -> Option<Worker> {
         (self.workers.len() > but).then(|| self.workers.remove(but))
     }
 
     /// Ids of the workers.
-    pub fn ids(&self) -> Vec<u64> {
+    pub(super) fn ids(&self) -> Vec<u64> {
         self.workers.iter().map(Worker::id).collect()
     }
 
     /// The blocks that each worker holds, by its id.
-    pub fn held_blocks(&self) -> Vec<(u64, u64)> {
+    pub(super) fn held_blocks(&self) -> Vec<(u64, u64)> {
         self.workers.iter().map(|worker| (worker.id(), lock(&worker.cache).blocks())).collect()
     }
 
     /// Ends the connections of every second ZeroMQ publisher.
-    pub fn disconnect_publishers(&self) {
+    pub(super) fn disconnect_publishers(&self) {
         let publishers = self.workers.iter().filter_map(|worker| worker.publisher.as_ref());
         publishers.step_by(2).for_each(Publisher::disconnect);
     }
@@ -169,7 +169,7 @@ impl Deployment {
 }
 
 /// Publishes so many events a second, until it is over.
-pub async fn publish(
+pub(super) async fn publish(
     deployment: Arc<tokio::sync::Mutex<Deployment>>,
     events_per_s: u64,
     is_over: Arc<AtomicBool>,

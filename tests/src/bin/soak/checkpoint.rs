@@ -8,12 +8,12 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 /// Time between two samples, seconds.
-pub const SAMPLE_EVERY_S: u64 = 10;
+pub(super) const SAMPLE_EVERY_S: u64 = 10;
 
 /// A line of the file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "snake_case")]
-pub enum Line {
+pub(super) enum Line {
     /// A part begins: a server was started for it. What follows up to the next belongs to it.
     Part(Part),
     /// How it was at a moment.
@@ -26,157 +26,157 @@ pub enum Line {
 
 /// How a part is run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Part {
+pub(super) struct Part {
     /// What its random choices follow from.
-    pub seed: u64,
+    pub(super) seed: u64,
     /// The server, as it calls itself.
-    pub server: String,
+    pub(super) server: String,
     /// Seconds after its start from which memory, descriptors and threads count.
-    pub warm_up_s: f64,
+    pub(super) warm_up_s: f64,
     /// KV events a second that are published.
-    pub events_per_s: u64,
+    pub(super) events_per_s: u64,
     /// Faults that cannot be had on this machine.
-    pub left_out: Vec<String>,
+    pub(super) left_out: Vec<String>,
 }
 
 /// How it was at a moment. Counters are those since the part began.
 #[derive(Clone, Default, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Sample {
+pub(super) struct Sample {
     /// Seconds since the part began.
-    pub at_s: f64,
+    pub(super) at_s: f64,
     /// Memory of the server.
-    pub rss_bytes: u64,
+    pub(super) rss_bytes: u64,
     /// Its open descriptors.
-    pub descriptors: u64,
+    pub(super) descriptors: u64,
     /// Its threads.
-    pub threads: u64,
+    pub(super) threads: u64,
     /// Its processor time, seconds.
-    pub cpu_s: f64,
+    pub(super) cpu_s: f64,
     /// Faults that were in force at some time since the last sample.
-    pub faults: Vec<String>,
+    pub(super) faults: Vec<String>,
     /// What viewers saw.
-    pub viewers: ViewerFigures,
+    pub(super) viewers: ViewerFigures,
     /// What came over each event plane.
-    pub planes: Vec<Plane>,
+    pub(super) planes: Vec<Plane>,
     /// The last record, if the server answered.
-    pub seq: Option<u64>,
+    pub(super) seq: Option<u64>,
     /// Bytes of the recording's files, if the server answered.
-    pub recording_bytes: Option<u64>,
+    pub(super) recording_bytes: Option<u64>,
     /// Gaps of the recording, if the server answered.
-    pub recording_gaps: Option<u64>,
+    pub(super) recording_gaps: Option<u64>,
     /// Why nothing is recorded.
-    pub recording_error: Option<String>,
+    pub(super) recording_error: Option<String>,
     /// Codes of active findings, in alphabetical order.
-    pub findings: Vec<String>,
+    pub(super) findings: Vec<String>,
 }
 
 /// What the viewers saw.
 #[derive(Clone, Default, PartialEq, Debug, Serialize, Deserialize)]
-pub struct ViewerFigures {
+pub(super) struct ViewerFigures {
     /// Viewers now.
-    pub present: u64,
+    pub(super) present: u64,
     /// Viewers that joined, those included that resumed.
-    pub joined: u64,
+    pub(super) joined: u64,
     /// Digests of the server that were compared with a viewer's.
-    pub checks: u64,
+    pub(super) checks: u64,
     /// Of these, those that differed.
-    pub differences: u64,
+    pub(super) differences: u64,
     /// Of these, those after which the same viewer agreed again, with a new snapshot.
-    pub healed: u64,
+    pub(super) healed: u64,
     /// Records that the server skipped for viewers that were too slow.
-    pub skipped: u64,
+    pub(super) skipped: u64,
     /// Connections that ended although no viewer wanted to leave, other than by a difference.
-    pub broken: u64,
+    pub(super) broken: u64,
     /// Why the last of these ended.
-    pub broken_why: Option<String>,
+    pub(super) broken_why: Option<String>,
     /// 99 of 100 gaps between two batches at a viewer since the last sample were at most this long; `None`: there was none.
-    pub gap_p99_ms: Option<u64>,
+    pub(super) gap_p99_ms: Option<u64>,
     /// The longest of them.
-    pub gap_max_ms: Option<u64>,
+    pub(super) gap_max_ms: Option<u64>,
 }
 
 /// What came over an event plane.
 #[derive(Clone, Default, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Plane {
+pub(super) struct Plane {
     /// As the server calls its kind.
-    pub kind: String,
+    pub(super) kind: String,
     /// Messages to which a publisher gave a number.
-    pub published: u64,
+    pub(super) published: u64,
     /// Messages that the server received.
-    pub received: u64,
+    pub(super) received: u64,
     /// Messages that the server says were lost.
-    pub missed: u64,
+    pub(super) missed: u64,
     /// Whether the server says that these may be more.
-    pub is_at_least: bool,
+    pub(super) is_at_least: bool,
 }
 
 /// A fault began or ended, or something happened that nobody caused.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Event {
+pub(super) struct Event {
     /// Seconds since the part began.
-    pub at_s: f64,
+    pub(super) at_s: f64,
     /// What.
-    pub what: String,
+    pub(super) what: String,
 }
 
 /// The part's accounts, once nothing was on its way any more.
 #[derive(Clone, Default, PartialEq, Debug, Serialize, Deserialize)]
-pub struct End {
+pub(super) struct End {
     /// Seconds since the part began.
-    pub at_s: f64,
+    pub(super) at_s: f64,
     /// What came over each event plane.
-    pub planes: Vec<Plane>,
+    pub(super) planes: Vec<Plane>,
     /// The workers that were there at the end.
-    pub workers: Vec<WorkerBlocks>,
+    pub(super) workers: Vec<WorkerBlocks>,
     /// Lines about routing that were written to the log, over all its rotations.
-    pub log_lines: u64,
+    pub(super) log_lines: u64,
     /// Of these, those that the server read.
-    pub log_lines_read: u64,
+    pub(super) log_lines_read: u64,
     /// How often a full disk stopped the recording.
-    pub full_disks: u64,
+    pub(super) full_disks: u64,
     /// Gaps that the recording names.
-    pub recording_gaps: u64,
+    pub(super) recording_gaps: u64,
     /// Why nothing was recorded at the end.
-    pub recording_error: Option<String>,
+    pub(super) recording_error: Option<String>,
     /// Why what is recorded cannot be read, if it cannot.
-    pub recording_unreadable: Option<String>,
+    pub(super) recording_unreadable: Option<String>,
 }
 
 /// What a worker holds, and what is shown of it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct WorkerBlocks {
+pub(super) struct WorkerBlocks {
     /// Its id.
-    pub worker_id: u64,
+    pub(super) worker_id: u64,
     /// Blocks that it holds.
-    pub held: u64,
+    pub(super) held: u64,
     /// Blocks that the server shows; `None`: it does not list the worker.
-    pub shown: Option<u64>,
+    pub(super) shown: Option<u64>,
     /// Whether the server says that it knows all of them.
-    pub is_complete: bool,
+    pub(super) is_complete: bool,
 }
 
 /// A part with its lines.
 #[derive(Clone, Debug)]
-pub struct PartLines {
+pub(super) struct PartLines {
     /// How it is run.
-    pub part: Part,
+    pub(super) part: Part,
     /// Its samples, in order.
-    pub samples: Vec<Sample>,
+    pub(super) samples: Vec<Sample>,
     /// What happened, in order.
-    pub events: Vec<Event>,
+    pub(super) events: Vec<Event>,
     /// Its accounts; `None` if it was killed.
-    pub end: Option<End>,
+    pub(super) end: Option<End>,
 }
 
 /// Writes lines.
-pub struct Writer(File);
+pub(super) struct Writer(File);
 
 impl Writer {
     /// Appends to the file, or makes it.
     ///
     /// # Panics
     /// If it cannot be written.
-    pub fn open(path: &Path) -> Self {
+    pub(super) fn open(path: &Path) -> Self {
         let file = OpenOptions::new().create(true).append(true).open(path);
         Self(file.unwrap_or_else(|error| panic!("{}: {error}", path.display())))
     }
@@ -185,7 +185,7 @@ impl Writer {
     ///
     /// # Panics
     /// If it cannot be written.
-    pub fn write(&mut self, line: &Line) {
+    pub(super) fn write(&mut self, line: &Line) {
         let text = serde_json::to_string(line).expect("plain data");
         writeln!(self.0, "{text}").expect("the checkpoint file can be written");
     }
@@ -195,7 +195,7 @@ impl Writer {
 ///
 /// # Errors
 /// If it cannot be read or is no checkpoint file.
-pub fn read(path: &Path) -> Result<Vec<PartLines>, String> {
+pub(super) fn read(path: &Path) -> Result<Vec<PartLines>, String> {
     let at = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let file = File::open(path).map_err(|error| at(&error))?;
     let lines: Vec<String> =

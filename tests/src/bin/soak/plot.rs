@@ -124,7 +124,7 @@ fn cores(parts: &[PartLines], begins: &[f64]) -> Vec<Vec<(f64, f64)>> {
 }
 
 /// The picture.
-pub fn svg(parts: &[PartLines]) -> String {
+pub(super) fn svg(parts: &[PartLines]) -> String {
     let begins = begins(parts);
     let lasts = parts.iter().zip(&begins).filter_map(|(p, began_s)| Some(began_s + p.samples.last()?.at_s));
     let end_s = lasts.fold(1.0, f64::max);

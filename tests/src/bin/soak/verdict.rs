@@ -16,7 +16,7 @@ const LEAST_IN_A_THIRD: usize = (300 / SAMPLE_EVERY_S) as usize;
 
 /// How a figure stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub(super) enum Outcome {
     /// Within its budget.
     Within,
     /// Beyond it.
@@ -29,19 +29,19 @@ pub enum Outcome {
 
 /// A figure.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Row {
+pub(super) struct Row {
     /// What it is.
-    pub what: &'static str,
+    pub(super) what: &'static str,
     /// The figure with its unit.
-    pub figure: String,
+    pub(super) figure: String,
     /// The most that it may be.
-    pub budget: &'static str,
+    pub(super) budget: &'static str,
     /// How it stands.
-    pub outcome: Outcome,
+    pub(super) outcome: Outcome,
 }
 
 /// All figures of the parts.
-pub fn rows(parts: &[PartLines]) -> Vec<Row> {
+pub(super) fn rows(parts: &[PartLines]) -> Vec<Row> {
     let mut rows = vec![memory(parts), flat("open descriptors", parts, |sample| sample.descriptors)];
     rows.push(flat("threads", parts, |sample| sample.threads));
     rows.extend([digests(parts), broken(parts), losses(parts), blocks(parts), log(parts), recording(parts)]);
@@ -50,7 +50,7 @@ pub fn rows(parts: &[PartLines]) -> Vec<Row> {
 }
 
 /// How all of it stands: beyond if one row is, else unknown if one row is.
-pub fn outcome(rows: &[Row]) -> Outcome {
+pub(super) fn outcome(rows: &[Row]) -> Outcome {
     let has = |outcome| rows.iter().any(|row| row.outcome == outcome);
     match (has(Outcome::Beyond), has(Outcome::Unknown)) {
         (true, _) => Outcome::Beyond,
@@ -60,7 +60,7 @@ pub fn outcome(rows: &[Row]) -> Outcome {
 }
 
 /// The figures as a Markdown table.
-pub fn table(rows: &[Row]) -> String {
+pub(super) fn table(rows: &[Row]) -> String {
     let mut text = String::from("| What | Figure | Budget | |\n|---|---|---|---|\n");
     for Row { what, figure, budget, outcome } in rows {
         let outcome = match outcome {
@@ -75,7 +75,7 @@ pub fn table(rows: &[Row]) -> String {
 }
 
 /// The samples of a part after its warm-up.
-pub fn warm(part: &PartLines) -> impl Iterator<Item = &Sample> {
+pub(super) fn warm(part: &PartLines) -> impl Iterator<Item = &Sample> {
     let from_s = part.part.warm_up_s;
     part.samples.iter().filter(move |sample| sample.at_s >= from_s)
 }
@@ -90,15 +90,15 @@ fn judged(is_within: bool) -> Outcome {
 
 /// A line through points of several groups that share its slope: each group has its own level.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Slope {
+pub(super) struct Slope {
     /// By how much `y` rises when `x` rises by one.
-    pub per_x: f64,
+    pub(super) per_x: f64,
     /// Its standard error, widened for neighbours that are alike: memory now is much like memory ten seconds ago.
-    pub error: f64,
+    pub(super) error: f64,
 }
 
 /// The slope by least squares; `None` if there are too few points for one.
-pub fn slope(groups: &[Vec<(f64, f64)>]) -> Option<Slope> {
+pub(super) fn slope(groups: &[Vec<(f64, f64)>]) -> Option<Slope> {
     let (mut along, mut up) = (0.0, 0.0);
     let centred: Vec<Vec<(f64, f64)>> =
         groups.iter().filter(|group| group.len() > 2).map(|g| centre(g)).collect();
@@ -133,7 +133,7 @@ fn centre(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
 }
 
 /// By how much the memory of the parts grows after their warm-up, MB an hour.
-pub fn memory_slope(parts: &[PartLines]) -> Option<Slope> {
+pub(super) fn memory_slope(parts: &[PartLines]) -> Option<Slope> {
     let points =
         |part| warm(part).map(|sample| (sample.at_s / 3_600.0, sample.rss_bytes as f64 / MB)).collect();
     slope(&parts.iter().map(points).collect::<Vec<_>>())
@@ -201,7 +201,7 @@ fn broken(parts: &[PartLines]) -> Row {
 }
 
 /// Whether what was lost on this plane is what the server says, or said to be at least so much.
-pub fn is_counted(plane: &Plane) -> bool {
+pub(super) fn is_counted(plane: &Plane) -> bool {
     match plane.published.checked_sub(plane.received) {
         Some(lost) => plane.missed == lost || plane.missed < lost && plane.is_at_least,
         None => false,
@@ -290,7 +290,7 @@ fn recording(parts: &[PartLines]) -> Row {
 }
 
 /// What nobody caused begins so in the file.
-pub const UNEXPECTED: &str = "unexpected: ";
+pub(super) const UNEXPECTED: &str = "unexpected: ";
 
 fn unexpected(parts: &[PartLines]) -> Row {
     let events = parts.iter().flat_map(|part| &part.events);
@@ -333,7 +333,7 @@ fn duration(parts: &[PartLines]) -> Row {
 }
 
 /// A fault that begins is written so.
-pub const BEGINS: &str = " begins";
+pub(super) const BEGINS: &str = " begins";
 
 #[cfg(test)]
 mod tests {
