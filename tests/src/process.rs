@@ -151,6 +151,11 @@ impl Process {
         self.status_bytes("VmRSS:")
     }
 
+    /// Memory in use that it allocated, bytes: without the pages of its program.
+    pub fn anonymous_bytes(&self) -> u64 {
+        self.status_bytes("RssAnon:")
+    }
+
     /// Most memory that was in use so far, bytes.
     pub fn peak_rss_bytes(&self) -> u64 {
         self.status_bytes("VmHWM:")

@@ -42,13 +42,17 @@ pub(crate) struct Args {
 /// When something cannot be built, or a figure is beyond its budget. That the run was too short to know is shown, with an exit code of
 /// its own.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
-    let missing = setup::missing(workspace, Purpose::Test);
-    let mut steps = Steps::new(workspace, missing.len() + if args.debug { 2 } else { 3 });
+    let missing = setup::missing(workspace, Purpose::Soak);
+    let mut steps = Steps::new(workspace, missing.len() + if args.debug { 1 } else { 3 });
     setup::meet(&mut steps, &missing)?;
     let profile = if args.debug { "debug" } else { "release" };
     if args.debug {
-        page::build(&mut steps, workspace, page::Build::Quick)?;
-        test::build(&mut steps, workspace)?;
+        // Without the page, which such a server reads from the disk when a browser asks for it.
+        steps.step("The server and the program that soaks it", "about 3 min on two cores", |step| {
+            let mut command = workspace.cargo(["build", "--bin", "radixscope", "--bin", "soak"]);
+            command.args(test::SELECTION);
+            step.run(command)
+        })?;
     } else {
         page::build(&mut steps, workspace, page::Build::Small)?;
         demo::build_server(&mut steps, workspace, "release")?;

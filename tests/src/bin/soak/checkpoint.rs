@@ -46,6 +46,8 @@ pub(super) struct Sample {
     pub(super) at_s: f64,
     /// Memory of the server.
     pub(super) rss_bytes: u64,
+    /// Of that, what it allocated: the rest are pages of the program, which are read when they are first used.
+    pub(super) anonymous_bytes: u64,
     /// Its open descriptors.
     pub(super) descriptors: u64,
     /// Its threads.

@@ -52,7 +52,7 @@ fn line(
 
 /// The line of the slope through the samples after each warm-up.
 fn trend((parts, begins): (&[PartLines], &[f64])) -> Option<Line> {
-    let per_hour = memory_slope(parts)?.per_x;
+    let per_hour = memory_slope(parts, |sample| sample.rss_bytes)?.per_x;
     let points = |(part, began_s): (&PartLines, &f64)| {
         let samples: Vec<&Sample> = warm(part).collect();
         let count = samples.len() as f64;
@@ -72,6 +72,7 @@ fn charts(parts: &[PartLines], begins: &[f64]) -> Vec<Chart> {
     let mut memory =
         vec![line("memory", "a", of, |sample| number(sample.rss_bytes).map(|bytes| bytes / 1e6))];
     memory.extend(trend(of));
+    memory.push(line("allocated", "c", of, |sample| number(sample.anonymous_bytes).map(|bytes| bytes / 1e6)));
     let chart = |title, lines| Chart { title, lines };
     vec![
         chart("Memory of the server, MB", memory),

@@ -358,6 +358,7 @@ impl Soak {
         Sample {
             at_s,
             rss_bytes: process.rss_bytes(),
+            anonymous_bytes: process.anonymous_bytes(),
             descriptors: process.descriptors(),
             threads: process.threads(),
             cpu_s: process.cpu_time().as_secs_f64(),
@@ -388,11 +389,12 @@ impl Soak {
             sleep(Duration::from_millis(500)).await;
         };
         let workers = self.workers(&cluster).await;
+        let planes = self.planes(&cluster).await;
         let recording = &cluster["recording"];
         let folder = self.breakable.lock().await.filler.parent().expect("a folder").to_owned();
         End {
             at_s: lock(&self.notes).at_s(),
-            planes: self.planes(&cluster).await,
+            planes,
             workers,
             log_lines: lock(&self.log).lines(),
             log_lines_read: log_lines_read(&cluster),

@@ -42,7 +42,8 @@ pub(super) struct Row {
 
 /// All figures of the parts.
 pub(super) fn rows(parts: &[PartLines]) -> Vec<Row> {
-    let mut rows = vec![memory(parts), flat("open descriptors", parts, |sample| sample.descriptors)];
+    let mut rows =
+        vec![memory(parts), allocated(parts), flat("open descriptors", parts, |sample| sample.descriptors)];
     rows.push(flat("threads", parts, |sample| sample.threads));
     rows.extend([digests(parts), broken(parts), losses(parts), blocks(parts), log(parts), recording(parts)]);
     rows.extend([unexpected(parts), gaps(parts), memory_at_the_end(parts), duration(parts)]);
@@ -97,6 +98,12 @@ pub(super) struct Slope {
     pub(super) error: f64,
 }
 
+impl std::fmt::Display for Slope {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.2} MB/h, standard error {:.2}", self.per_x, self.error)
+    }
+}
+
 /// The slope by least squares; `None` if there are too few points for one.
 pub(super) fn slope(groups: &[Vec<(f64, f64)>]) -> Option<Slope> {
     let (mut along, mut up) = (0.0, 0.0);
@@ -132,16 +139,16 @@ fn centre(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     points.iter().map(|point| (point.0 - x, point.1 - y)).collect()
 }
 
-/// By how much the memory of the parts grows after their warm-up, MB an hour.
-pub(super) fn memory_slope(parts: &[PartLines]) -> Option<Slope> {
-    let points =
-        |part| warm(part).map(|sample| (sample.at_s / 3_600.0, sample.rss_bytes as f64 / MB)).collect();
+/// By how much memory grows after the warm-up of the parts, MB an hour.
+pub(super) fn memory_slope(parts: &[PartLines], bytes: fn(&Sample) -> u64) -> Option<Slope> {
+    let point = |sample: &Sample| (sample.at_s / 3_600.0, bytes(sample) as f64 / MB);
+    let points = |part| warm(part).map(point).collect();
     slope(&parts.iter().map(points).collect::<Vec<_>>())
 }
 
 fn memory(parts: &[PartLines]) -> Row {
     let (what, budget) = ("memory after the warm-up, slope by least squares", "≤ 1 MB/h");
-    let Some(slope) = memory_slope(parts) else {
+    let Some(slope) = memory_slope(parts, |sample| sample.rss_bytes) else {
         return row(what, "too few samples".to_owned(), budget, Outcome::Unknown);
     };
     // Growth that is clear from its noise is growth, however short the run.
@@ -150,7 +157,13 @@ fn memory(parts: &[PartLines]) -> Row {
         Slope { error, .. } if error > MAX_SLOPE_ERROR => Outcome::Unknown,
         Slope { per_x, .. } => judged(per_x <= MAX_SLOPE),
     };
-    row(what, format!("{:.2} MB/h, standard error {:.2}", slope.per_x, slope.error), budget, outcome)
+    row(what, slope.to_string(), budget, outcome)
+}
+
+fn allocated(parts: &[PartLines]) -> Row {
+    let slope = memory_slope(parts, |sample| sample.anonymous_bytes);
+    let figure = slope.map_or_else(|| "too few samples".to_owned(), |slope| slope.to_string());
+    row("of that without the pages of the program", figure, "", Outcome::Figure)
 }
 
 fn flat(what: &'static str, parts: &[PartLines], of: fn(&Sample) -> u64) -> Row {

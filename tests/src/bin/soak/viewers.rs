@@ -70,17 +70,17 @@ struct Place {
 
 /// How a viewer's stay ended.
 enum Stay {
-    Left(Option<Resume>),
+    Left(Option<Box<Resume>>),
     Differs,
     Broken(String),
 }
 
 impl Place {
     async fn run(mut self) {
-        let mut resume = None;
+        let mut resume: Option<Box<Resume>> = None;
         let mut is_to_heal = false;
         loop {
-            let viewer = Viewer::connect(&self.url, resume.take()).await;
+            let viewer = Viewer::connect(&self.url, resume.take().map(|resume| *resume)).await;
             lock(&self.shared).figures.joined += 1;
             let stay = self.stay(viewer, &mut is_to_heal).await;
             let mut away = Duration::from_millis(self.random.below(AWAY_S * 1_000));
@@ -130,7 +130,7 @@ impl Place {
             }
             if Instant::now() >= until {
                 let has_state = viewer.with(|seen| seen.state.is_some());
-                break Stay::Left((resumes && has_state).then(|| viewer.cut()));
+                break Stay::Left((resumes && has_state).then(|| Box::new(viewer.cut())));
             }
         };
         lock(&self.shared).figures.present -= 1;

@@ -95,7 +95,7 @@ impl Cache {
         let tokens = std::array::from_fn(|block| mixed(of + block as u64));
         // An engine gives what it shares with others the same hashes too.
         let (of, number) = starter.map_or((self.worker_id, self.stored_total), |starter| (0, starter));
-        let first_hash = mixed(of) << 24 | number * TURN_BLOCKS & 0xff_ffff;
+        let first_hash = mixed(of) << 24 | ((number * TURN_BLOCKS) & 0xff_ffff);
         self.stored_total += 1;
         let turn = Turn { first_hash, parent, starter, tokens };
         let stored = turn.stored();
