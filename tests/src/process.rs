@@ -109,7 +109,7 @@ impl Process {
     }
 
     /// Its last lines.
-    fn last_output(&self) -> String {
+    pub fn last_output(&self) -> String {
         let lines = self.lines();
         lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n")
     }

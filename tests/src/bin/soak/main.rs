@@ -41,7 +41,7 @@ struct Options {
     #[arg(long, default_value_t = 20)]
     viewers: u64,
     /// Minutes until everything that the server keeps is full; memory counts from then on
-    #[arg(long, default_value_t = 12.0)]
+    #[arg(long, default_value_t = 8.0)]
     warm_up_minutes: f64,
     /// Checkpoint file of the new run
     #[arg(long, default_value = "soak.jsonl", conflicts_with = "continued")]

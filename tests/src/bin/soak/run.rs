@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::checkpoint::{End, Event, Line, Part, Plane, SAMPLE_EVERY_S, Sample, WorkerBlocks, Writer};
 use super::deployment::{Deployment, EventPlane, Worker, publish};
@@ -143,6 +143,7 @@ pub(super) async fn part(plan: &Plan) {
         };
         if let Some(unexpected) = unexpected {
             lock(&soak.notes).event(format!("{UNEXPECTED}{unexpected}"));
+            eprintln!("--- last output of the server:\n{}", soak.server.process().last_output());
             return;
         }
         let sample = soak.sample(&viewers).await;
@@ -167,7 +168,8 @@ async fn start(plan: &Plan, folder: &TempDir) -> (Soak, Vec<Fault>, Vec<String>)
     let etcd = Etcd::start().await;
     let targets = Targets::start().await;
     let log_path = folder.path().join("frontend.log");
-    let log = Log::new(log_path.clone(), plan.seed ^ 3);
+    let permanent = targets::worker_ids();
+    let log = Log::new(log_path.clone(), plan.seed ^ 3, &permanent);
     let disk = folder.path().join("recording");
     std::fs::create_dir(&disk).expect("a writable folder");
     let path = |path: &Path| path.to_str().expect("a path of ours").to_owned();
@@ -188,7 +190,6 @@ async fn start(plan: &Plan, folder: &TempDir) -> (Soak, Vec<Fault>, Vec<String>)
     let filler =
         PathBuf::from(format!("/proc/{}/root{}", server.process().id(), disk.join("filler").display()));
     let mut deployment = Deployment::new(nats.client().await);
-    let permanent = targets::worker_ids();
     for number in 0..WORKERS {
         let first = FIRST_ID + 2 * number as u64;
         let nats_id = permanent.get(number).copied().unwrap_or(first);
@@ -231,7 +232,7 @@ impl Soak {
         while !self.is_over.load(Ordering::Relaxed) {
             every.tick().await;
             let workers = self.deployment.lock().await.ids();
-            lock(&self.log).decide(&workers);
+            lock(&self.log).decide(SystemTime::now(), &workers);
         }
     }
 

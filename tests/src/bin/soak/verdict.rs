@@ -177,11 +177,11 @@ fn flat(what: &'static str, parts: &[PartLines], of: fn(&Sample) -> u64) -> Row 
         let (first, last) = (fewest(&samples[..third]), fewest(&samples[samples.len() - third..]));
         let (Some(first), Some(last)) = (first, last) else { continue };
         figures.push(format!("{first} → {last}"));
-        if last > first + MAX_MORE {
-            outcome = Outcome::Beyond;
-        } else if third >= LEAST_IN_A_THIRD && outcome == Outcome::Unknown {
-            outcome = Outcome::Within;
+        if third < LEAST_IN_A_THIRD {
+            continue;
         }
+        let is_flat = last <= first + MAX_MORE;
+        outcome = if outcome == Outcome::Beyond { outcome } else { judged(is_flat) };
     }
     if figures.is_empty() {
         figures.push("too few samples".to_owned());
