@@ -136,7 +136,7 @@ pub(super) struct End {
     pub(super) log_lines_read: u64,
     /// How often a full disk stopped the recording.
     pub(super) full_disks: u64,
-    /// Gaps that the recording names.
+    /// Gaps that the recording names since the part began.
     pub(super) recording_gaps: u64,
     /// Why nothing was recorded at the end.
     pub(super) recording_error: Option<String>,

@@ -121,6 +121,7 @@ pub(super) async fn part(plan: &Plan) {
         events_per_s: plan.events_per_s,
         left_out,
     }));
+    let gaps_before = soak.recording_gaps().await;
     let mut viewers = Viewers::start(&soak.server.socket_url(), plan.viewers, plan.seed ^ 1);
     let full_disks = Arc::<Mutex<u64>>::default();
     let mut tasks = JoinSet::new();
@@ -156,7 +157,7 @@ pub(super) async fn part(plan: &Plan) {
         }
     }
     let full_disks = *lock(&full_disks);
-    let end = soak.end(full_disks).await;
+    let end = soak.end(full_disks, gaps_before).await;
     if soak.server.process().lines().iter().any(|line| line.contains("panicked at")) {
         lock(&soak.notes).event(format!("{UNEXPECTED}a panic in the server's log"));
     }
@@ -318,6 +319,11 @@ impl Soak {
         self.cluster().await?["recording"]["error"].as_str().map(str::to_owned)
     }
 
+    /// Gaps of the recording so far: the past in the log may come faster than it is recorded.
+    async fn recording_gaps(&self) -> u64 {
+        self.cluster().await.and_then(|cluster| cluster["recording"]["gaps"].as_u64()).unwrap_or(0)
+    }
+
     async fn cluster(&self) -> Option<Value> {
         Some(self.server.try_get("/api/v1/cluster").await.ok()?.json())
     }
@@ -375,7 +381,7 @@ impl Soak {
     }
 
     /// The accounts, once they stand still.
-    async fn end(&self, full_disks: u64) -> End {
+    async fn end(&self, full_disks: u64, gaps_before: u64) -> End {
         let (mut before, mut since) = (Vec::new(), Instant::now());
         let began = Instant::now();
         let cluster = loop {
@@ -400,7 +406,7 @@ impl Soak {
             log_lines: lock(&self.log).lines(),
             log_lines_read: log_lines_read(&cluster),
             full_disks,
-            recording_gaps: recording["gaps"].as_u64().unwrap_or(0),
+            recording_gaps: recording["gaps"].as_u64().unwrap_or(0).saturating_sub(gaps_before),
             recording_error: recording["error"].as_str().map(str::to_owned),
             recording_unreadable: unreadable(&folder).err(),
         }
