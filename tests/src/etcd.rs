@@ -57,6 +57,11 @@ impl Etcd {
         self.process = None;
     }
 
+    /// Whether it was not stopped.
+    pub fn is_running(&self) -> bool {
+        self.process.is_some()
+    }
+
     /// Starts it on the ports it had.
     pub async fn start_again(&mut self) {
         let [clear, tls, peers] = self.ports;

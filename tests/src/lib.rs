@@ -30,6 +30,7 @@ pub mod process;
 pub mod prometheus;
 pub mod proxy;
 pub mod radixscope;
+pub mod random;
 pub mod raw;
 pub mod recording;
 pub mod replay;

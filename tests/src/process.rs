@@ -109,7 +109,7 @@ impl Process {
     }
 
     /// Its last lines.
-    fn last_output(&self) -> String {
+    pub fn last_output(&self) -> String {
         let lines = self.lines();
         lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n")
     }
@@ -136,9 +136,24 @@ impl Process {
         let _ = child.wait();
     }
 
+    /// Open descriptors.
+    pub fn descriptors(&self) -> u64 {
+        std::fs::read_dir(format!("/proc/{}/fd", self.id())).expect("it runs").count() as u64
+    }
+
+    /// Threads.
+    pub fn threads(&self) -> u64 {
+        self.status_number("Threads:")
+    }
+
     /// Memory in use, bytes.
     pub fn rss_bytes(&self) -> u64 {
         self.status_bytes("VmRSS:")
+    }
+
+    /// Memory in use that it allocated, bytes: without the pages of its program.
+    pub fn anonymous_bytes(&self) -> u64 {
+        self.status_bytes("RssAnon:")
     }
 
     /// Most memory that was in use so far, bytes.
@@ -147,10 +162,13 @@ impl Process {
     }
 
     fn status_bytes(&self, field: &str) -> u64 {
+        self.status_number(field) * 1024 // "<name>: <n> kB"
+    }
+
+    fn status_number(&self, field: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).expect("it runs");
-        let line = status.lines().find(|line| line.starts_with(field)).expect("a live process has memory");
-        let kib: u64 = line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("<name>: <n> kB");
-        kib * 1024
+        let line = status.lines().find(|line| line.starts_with(field)).expect("a live process has it");
+        line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("<name>: <n>")
     }
 
     /// Processor time used so far.

@@ -1,7 +1,7 @@
 //! A viewer without a browser: takes the socket's frames and folds them, as the app does.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use futures_util::{SinkExt, StreamExt};
 use radixscope_model::frame::Frame;
@@ -51,6 +51,12 @@ pub struct Seen {
     pub skipped: u64,
     /// Time from a record's own time to its arrival here, milliseconds, if asked for.
     pub delays_ms: Vec<u64>,
+    /// Times between two batches.
+    pub gaps: Vec<Duration>,
+    /// When the last batch arrived.
+    last_batch: Option<Instant>,
+    /// Whether a digest of the server was another than ours; then the connection is ended.
+    pub differs: bool,
     /// Why the connection ended.
     pub ended: Option<String>,
 }
@@ -106,6 +112,11 @@ impl Viewer {
     /// Looks at what it saw.
     pub fn with<T>(&self, look: impl FnOnce(&Seen) -> T) -> T {
         look(&lock(&self.seen))
+    }
+
+    /// The times between batches since the last call.
+    pub fn take_gaps(&self) -> Vec<Duration> {
+        std::mem::take(&mut lock(&self.seen).gaps)
     }
 
     /// Waits for what it sees.
@@ -173,6 +184,8 @@ impl Seen {
                 if batch.first_seq.0 > expected {
                     return Err(format!("batch begins at {} instead of {expected}", batch.first_seq));
                 }
+                let arrived = Instant::now();
+                self.gaps.extend(self.last_batch.replace(arrived).map(|last| arrived - last));
                 let now = now_ms();
                 for entry in batch.entries() {
                     let (seq, entry) = entry.map_err(|e| e.to_string())?;
@@ -185,6 +198,7 @@ impl Seen {
                 if let Some(check) = batch.check {
                     let end = batch.first_seq.0 + u64::from(batch.count) - 1;
                     if state.seq().0 == end && state.digest() != check.0 {
+                        self.differs = true;
                         return Err(format!(
                             "digest {} at {end}, the server's is {}",
                             state.digest(),

@@ -18,6 +18,7 @@ mod process;
 mod sbom;
 mod screens;
 mod setup;
+mod soak;
 mod steps;
 mod test;
 mod wheel;
@@ -77,6 +78,8 @@ enum Command {
     Fuzz(fuzz::Args),
     /// Render what is for Kubernetes with kubectl and Helm and validate it, without a cluster
     Manifests,
+    /// Run one server for hours among workers, viewers, brokers and a disk that come, go and fail; memory, losses and digests judged
+    Soak(soak::Args),
     /// Make screenshots of every panel, in `target/screens`
     Screens,
     /// Build the one binary with the page inside, as a file, an archive and a wheel, in `target/dist`
@@ -117,6 +120,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Setup { purpose } => setup::run(&workspace, purpose),
         Command::Bench { parts, args } => bench::run(&workspace, &parts, &args),
         Command::Fuzz(args) => fuzz::run(&workspace, &args),
+        Command::Soak(args) => soak::run(&workspace, &args),
         Command::Screens => screens::run(&workspace),
         Command::Manifests => manifests::run(&workspace),
         Command::Live(args) => live::run(&workspace, &args),

@@ -64,6 +64,11 @@ impl Publisher {
         format!("tcp://{}", self.address)
     }
 
+    /// How many are subscribed to something that `topic` begins with.
+    pub fn subscribers(&self, topic: &str) -> usize {
+        self.shared.state().subscribers.iter().filter(|one| one.wants(topic.as_bytes())).count()
+    }
+
     /// Waits until so many are subscribed to something that `topic` begins with.
     pub fn wait_for_subscribers(&self, topic: &str, count: usize) {
         self.wait("subscribers", |state| {

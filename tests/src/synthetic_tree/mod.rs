@@ -18,7 +18,6 @@
 //! would copy every frame of the socket for that.
 
 mod boxes;
-mod random;
 mod segments;
 mod wire;
 
@@ -28,8 +27,8 @@ use std::collections::{BinaryHeap, VecDeque};
 use radixscope_model::id::BlockHash;
 use radixscope_model::record::Block;
 
+use crate::random::Random;
 pub use boxes::Drawn;
-use random::Random;
 use segments::Segments;
 pub use wire::{RouterEvent, SUBJECT, Wire, worker_id};
 

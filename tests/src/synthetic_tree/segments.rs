@@ -4,7 +4,7 @@ use radixscope_model::id::{BlockHash, TokensHash};
 use radixscope_model::record::Block;
 use radixscope_router::hash::chain_hash;
 
-use super::random::mixed;
+use crate::random::mixed;
 
 /// A run.
 #[derive(Clone, Copy)]

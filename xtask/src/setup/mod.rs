@@ -36,6 +36,9 @@ pub(crate) enum Purpose {
     /// Run the queries of the documentation by DuckDB
     #[value(skip)]
     Duckdb,
+    /// Run a server for hours among brokers that fail
+    #[value(skip)]
+    Soak,
     /// Run the fuzz targets
     #[value(skip)]
     Fuzz,
@@ -72,6 +75,11 @@ pub(crate) trait Need {
 pub(crate) fn missing(workspace: &Workspace, purpose: Purpose) -> Vec<Box<dyn Need>> {
     let mut needs: Vec<Box<dyn Need>> = Vec::new();
     match purpose {
+        Purpose::Soak => {
+            needs.push(Box::new(pypi::NATS));
+            needs.push(Box::new(pypi::ETCD));
+            needs.push(Box::new(rust_target::WASM_LIBRARY));
+        }
         Purpose::Fuzz => needs.push(Box::new(cargo_tools::cargo_fuzz())),
         Purpose::Check => {
             needs.extend(checkers());
