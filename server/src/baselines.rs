@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -38,8 +39,8 @@ pub struct BaselineFiles {
     all: Vec<BaselineAt>,
     /// What is not read from files.
     fixed: Vec<Baseline>,
-    /// As CSV, and when it was read.
-    read: Mutex<Option<(Instant, String)>>,
+    /// As CSV, when it was last looked at, and the stamp of what it was read from.
+    read: Mutex<Option<(Instant, u64, String)>>,
 }
 
 impl BaselineFiles {
@@ -72,6 +73,23 @@ impl BaselineFiles {
         Ok(baselines)
     }
 
+    /// Another value once any of the files has changed: by names, sizes and times, without reading them. Blocks.
+    pub(crate) fn stamp(&self) -> u64 {
+        let mut hash = DefaultHasher::new();
+        for at in &self.all {
+            let files = match fs::metadata(&at.path) {
+                Ok(of) if of.is_dir() => json_files(&at.path).unwrap_or_default(),
+                _ => vec![at.path.clone()],
+            };
+            for path in files {
+                let of = fs::metadata(&path).ok();
+                let size_and_time = of.map(|of| (of.len(), of.modified().ok()));
+                (path, size_and_time).hash(&mut hash);
+            }
+        }
+        hash.finish()
+    }
+
     /// Reads each again; `None` for one that cannot be read now. Blocks.
     pub(crate) fn read_each(&self) -> Vec<Option<Vec<Baseline>>> {
         self.all.iter().map(|at| read(at).ok().map(|import| import.baselines)).collect()
@@ -81,9 +99,16 @@ impl BaselineFiles {
     pub fn csv(&self) -> String {
         // One reader reads, the others wait for what it finds.
         let mut last = self.read.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some((at, text)) = last.as_ref()
+        if let Some((at, _, text)) = last.as_ref()
             && at.elapsed() < READ_EVERY
         {
+            return text.clone();
+        }
+        let now = self.stamp();
+        if let Some((at, stamp, text)) = last.as_mut()
+            && *stamp == now
+        {
+            *at = Instant::now();
             return text.clone();
         }
         let (mut baselines, mut comments) = (self.fixed.clone(), String::new());
@@ -107,7 +132,7 @@ impl BaselineFiles {
         } else {
             comments + &export(&baselines)
         };
-        *last = Some((Instant::now(), text.clone()));
+        *last = Some((Instant::now(), now, text.clone()));
         text
     }
 }

@@ -18,10 +18,11 @@ use crate::shutdown::{Shutdown, over};
 /// Growing results are read again this often.
 const READ_EVERY: Duration = Duration::from_secs(10);
 
-/// Reads the baselines again and again and gives them to the checks whenever they changed. One that cannot be read, as a file that
+/// Reads the baselines again whenever their files have changed, and gives them to the checks. One that cannot be read, as a file that
 /// is being written, stays as it was.
 pub(super) async fn follow_baselines(files: Arc<BaselineFiles>, hub: Hub, mut stopped: Shutdown) {
     let mut known: Vec<Vec<Baseline>> = Vec::new();
+    let mut stamp = None;
     let mut every = tokio::time::interval(READ_EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -29,15 +30,21 @@ pub(super) async fn follow_baselines(files: Arc<BaselineFiles>, hub: Hub, mut st
             () = over(&mut stopped) => return,
             _ = every.tick() => {}
         }
-        let files = files.clone();
-        let Ok(read) = tokio::task::spawn_blocking(move || files.read_each()).await else { return };
+        let (files, before) = (files.clone(), stamp);
+        let look = tokio::task::spawn_blocking(move || {
+            let stamp = Some(files.stamp());
+            (stamp, (stamp != before).then(|| files.read_each()))
+        });
+        let Ok((now, read)) = look.await else { return };
+        stamp = now;
+        let Some(read) = read else { continue };
         if !update(&mut known, read) {
             continue;
         }
         if let Err(error) = hub.set_baselines(known.concat()).await {
             tracing::warn!(%error, "the checks did not get new baselines");
-            // They get them with the next reading.
-            known.clear();
+            // They get them with the next look.
+            (known, stamp) = (Vec::new(), None);
         }
     }
 }
@@ -79,10 +86,13 @@ mod tests {
         let file = folder.path().join("sweep.csv");
         std::fs::write(&file, "concurrency,ttft_p95_ms\n60,400\n").unwrap();
         let files = BaselineFiles::new(slo(&file).baseline);
+        let stamp = files.stamp();
+        assert_eq!(files.stamp(), stamp);
         let mut known = Vec::new();
         assert!(update(&mut known, files.read_each()));
         assert!(!update(&mut known, files.read_each()), "nothing changed");
         std::fs::write(&file, "concurrency,ttft_p95_ms\n60,4").unwrap();
+        assert_ne!(files.stamp(), stamp);
         assert!(update(&mut known, files.read_each()));
         std::fs::remove_file(&file).unwrap();
         assert!(!update(&mut known, files.read_each()));

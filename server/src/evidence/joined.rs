@@ -2,7 +2,7 @@
 //! findings. Added to them is what it does not have: what clients measured, how requests went on by logs and traces, joined by the ids of
 //! requests, and metrics of roles that it did not scrape.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::fs::File;
 use std::io::BufReader;
@@ -22,7 +22,7 @@ use radixscope_state::sink::RecordSink as _;
 use super::clocks::Noted;
 use super::runs::Stretches;
 use super::spool::{Merge, Spool, Spooled};
-use super::timeline::{Recorded, SECOND_MS, Source};
+use super::timeline::{Recorded, Seconds, Source};
 
 /// Requests whose ids are known, of the files and of the recording each; what is of more is left out.
 const MAX_REQUESTS: usize = 1_000_000;
@@ -80,6 +80,24 @@ enum Addition {
     Scrape(Box<Scrape>),
 }
 
+/// The ids of requests by decision, of the first [`MAX_REQUESTS`].
+#[derive(Default)]
+struct RequestIds(HashMap<DecisionId, String>);
+
+impl RequestIds {
+    fn note(&mut self, decision: &Decision) {
+        if let Some(id) = &decision.request_id
+            && (self.0.len() < MAX_REQUESTS || self.0.contains_key(&decision.id))
+        {
+            self.0.insert(decision.id, id.clone());
+        }
+    }
+
+    fn get(&self, decision: DecisionId) -> Option<&str> {
+        self.0.get(&decision).map(String::as_str)
+    }
+}
+
 /// A recording that is joined with files.
 pub(super) struct Base {
     /// The file that it is.
@@ -102,7 +120,7 @@ impl Base {
         noted: &mut Noted,
         stretches: &mut Stretches,
     ) -> Result<Self, RecordingError> {
-        let mut ids: HashMap<DecisionId, String> = HashMap::new();
+        let mut requests = RequestIds::default();
         let mut has_metrics = false;
         let end = series.play(&mut |step| {
             let FoldStep::Record { entry, .. } = step else { return };
@@ -110,15 +128,13 @@ impl Base {
                 Record::Decision(decision) => {
                     let at = decision.decided_ms.unwrap_or(entry.at_ms);
                     stretches.note(at);
-                    if let Some(id) = &decision.request_id
-                        && (ids.len() < MAX_REQUESTS || ids.contains_key(&decision.id))
-                    {
+                    if let Some(id) = &decision.request_id {
                         noted.note(id, Some(at), None);
-                        ids.insert(decision.id, id.clone());
                     }
+                    requests.note(decision);
                 }
                 Record::Progress { decision, progress } => {
-                    if let (Some(id), Some(end)) = (ids.get(decision), progress.ended_ms) {
+                    if let (Some(id), Some(end)) = (requests.get(*decision), progress.ended_ms) {
                         noted.note(id, None, Some(end));
                     }
                 }
@@ -145,20 +161,24 @@ pub(super) fn join(
     let mut joins = Joins::default();
     let additions = additions(files, base.has_metrics, &mut joins)?;
     let (from, _) = base.series.range();
+    let begin = base.series.state_at(from)?.cluster;
+    let known: Vec<Decision> =
+        begin.decisions().newest_first().rev().map(|entry| entry.decision.clone()).collect();
     let mut joining = Joining {
-        recorded: Recorded::begin(Cluster::default(), (to, meta), from)?,
-        next: None,
+        next: begin.seq(),
+        recorded: Recorded::begin(begin, (to, meta), from)?,
         ids: HashMap::new(),
         waiting: IndexMap::new(),
-        completed: BTreeMap::new(),
+        completed: BTreeSet::new(),
         pending: None,
         additions,
         joins,
         from,
         now: from,
-        second_ends: Millis(from.0 + SECOND_MS),
+        seconds: Seconds::new(from),
         failed: None,
     };
+    known.iter().for_each(|decision| joining.note(decision));
     base.series.play(&mut |step| {
         if let FoldStep::Record { before, entry } = step
             && !joining.has_failed()
@@ -176,25 +196,21 @@ fn additions(
     joins: &mut Joins,
 ) -> anyhow::Result<Merge> {
     let mut spool = Spool::new()?;
-    let mut ids: HashMap<DecisionId, String> = HashMap::new();
+    let mut requests = RequestIds::default();
     let mut failed = None;
     files.play(&mut |step| {
         let FoldStep::Record { entry, .. } = step else { return };
         let addition = match &entry.record {
             Record::Decision(decision) => {
-                if let Some(id) = &decision.request_id
-                    && (ids.len() < MAX_REQUESTS || ids.contains_key(&decision.id))
-                {
-                    ids.insert(decision.id, id.clone());
-                }
+                requests.note(decision);
                 return;
             }
             Record::ClientResult(result) => Addition::Client {
-                request: result.decision.and_then(|id| ids.get(&id).cloned()),
+                request: result.decision.and_then(|id| requests.get(id)).map(str::to_owned),
                 measured: result.measured,
             },
-            Record::Progress { decision, progress } => match ids.get(decision) {
-                Some(id) => Addition::Progress { request: id.clone(), progress: **progress },
+            Record::Progress { decision, progress } => match requests.get(*decision) {
+                Some(id) => Addition::Progress { request: id.to_owned(), progress: **progress },
                 None => {
                     joins.left_out += 1;
                     return;
@@ -237,21 +253,21 @@ impl Waiting {
 /// See the module.
 struct Joining {
     recorded: Recorded,
-    /// The state of the recording that the next record follows; `None`: nothing was taken yet.
-    next: Option<Seq>,
+    /// The state of the recording that the next record follows.
+    next: Seq,
     /// Decisions by the ids of their requests; of two choices for one the later, which is that of the response.
     ids: HashMap<String, DecisionId>,
     /// What is known of requests whose decision has not come yet, by their ids, the oldest first.
     waiting: IndexMap<String, Waiting>,
-    /// Decisions of which more is known than the recording says.
-    completed: BTreeMap<DecisionId, Progress>,
+    /// Decisions of which more is known than the recording said.
+    completed: BTreeSet<DecisionId>,
     /// The next addition.
     pending: Option<(Millis, Addition)>,
     additions: Merge,
     joins: Joins,
     from: Millis,
     now: Millis,
-    second_ends: Millis,
+    seconds: Seconds,
     failed: Option<anyhow::Error>,
 }
 
@@ -262,26 +278,25 @@ impl Joining {
 
     /// Takes the next record of the recording.
     fn record(&mut self, before: &Cluster, entry: &Entry<'_>) {
-        if self.next != Some(before.seq()) {
-            // Its beginning, or after a gap.
+        if self.next != before.seq() {
+            // After a gap.
             if let Err(error) = self.begin(before, entry.at_ms) {
                 self.failed = Some(error.into());
                 return;
             }
         }
-        self.next = Some(Seq(before.seq().0 + 1));
+        self.next = Seq(before.seq().0 + 1);
         self.add_until(entry.at_ms);
         self.advance(entry.at_ms);
         match &entry.record {
             Record::Decision(decision) => self.note(decision),
             // The recording's own stands, completed by what files said before.
-            Record::Progress { decision, progress } => {
-                if let Some(more) = self.completed.get(decision) {
-                    let progress = Box::new(completed(progress, more));
-                    let record = Record::Progress { decision: *decision, progress };
-                    self.recorded.append(&Entry { at_ms: entry.at_ms, record });
-                    return;
-                }
+            Record::Progress { decision, progress } if self.completed.contains(decision) => {
+                let known = self.recorded.cluster().decisions().get(*decision).map(|entry| entry.progress);
+                let progress = known.map_or(**progress, |known| completed(progress, &known));
+                let record = Record::Progress { decision: *decision, progress: Box::new(progress) };
+                self.recorded.append(&Entry { at_ms: entry.at_ms, record });
+                return;
             }
             _ => {}
         }
@@ -393,7 +408,7 @@ impl Joining {
                 if more == known {
                     return;
                 }
-                self.joins.decisions += u64::from(self.completed.insert(id, progress).is_none());
+                self.joins.decisions += u64::from(self.completed.insert(id));
                 Record::Progress { decision: id, progress: Box::new(more.unwrap_or(progress)) }
             }
             Addition::Scrape(scrape) => {
@@ -405,12 +420,12 @@ impl Joining {
     }
 
     fn advance(&mut self, to: Millis) {
-        while self.second_ends <= to {
-            self.now = self.second_ends;
-            self.recorded.end_second(self.now);
-            self.second_ends.0 += SECOND_MS;
+        while let Some(over) = self.seconds.next_over(to) {
+            self.now = over;
+            self.recorded.end_second(over);
         }
         self.now = self.now.max(to);
+        self.seconds.note(self.now);
         self.recorded.reach(self.now);
     }
 

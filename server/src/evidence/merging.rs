@@ -232,7 +232,11 @@ impl Feed<'_> {
             (Ok(record), Some(at)) => record.at <= at,
             (Err(_), _) | (_, None) => true,
         };
-        while let Some(record) = self.records.next_if(is_due) {
+        // Why writing failed, the end says.
+        let has_failed = |timeline: &Option<Timeline>| timeline.as_ref().is_some_and(Timeline::has_failed);
+        while !has_failed(&self.timeline)
+            && let Some(record) = self.records.next_if(is_due)
+        {
             self.take(record?)?;
         }
         Ok(())
@@ -273,10 +277,6 @@ impl Feed<'_> {
         };
         let Some(timeline) = &mut self.timeline else { return Ok(()) };
         timeline.take(source, at, payload);
-        if timeline.has_failed() {
-            // Why, its end says.
-            self.records = Merge::empty()?.peekable();
-        }
         if (self.is_stopped)() {
             bail!("stopped while files were put together");
         }

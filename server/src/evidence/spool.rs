@@ -176,14 +176,6 @@ pub(super) struct Merge {
 }
 
 impl Merge {
-    /// Of nothing.
-    ///
-    /// # Errors
-    /// There is no room for temporary files.
-    pub(super) fn empty() -> io::Result<Self> {
-        Spool::new()?.merge(|_| 0)
-    }
-
     fn read(&mut self, at: Millis, ix: usize) -> io::Result<Spooled> {
         let Self { file, cursors, next, block_bytes } = self;
         let cursor = &mut cursors[ix];

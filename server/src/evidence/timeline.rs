@@ -17,6 +17,7 @@ use radixscope_recording::{Channel, Meta, RecordingError, Writer, snapshot_frame
 use radixscope_state::cluster::{Cluster, Follow};
 use radixscope_state::sink::RecordSink;
 
+use super::file::LATEST;
 use crate::hub::spacing::Spacing;
 use crate::recording::{FinishedDecisions, second};
 
@@ -24,7 +25,7 @@ use crate::recording::{FinishedDecisions, second};
 const BATCH_MS: u64 = 100;
 /// A batch that grows beyond this is published at once.
 const MAX_BATCH_BYTES: usize = 256 * 1024;
-pub(super) const SECOND_MS: u64 = 1_000;
+const SECOND_MS: u64 = 1_000;
 /// How long the seconds of a pause have anything to say: findings end, and what waits for its other parts is given up.
 const ACTIVE_MS: u64 = 150_000;
 /// How long after the last record the recording ends: until then what belongs together is joined.
@@ -185,6 +186,41 @@ impl RecordSink for Recorded {
     }
 }
 
+/// The seconds that are over, by the clock of records.
+pub(super) struct Seconds {
+    /// When the current one is over.
+    ends: Millis,
+    /// Time of the last record.
+    last: Millis,
+}
+
+impl Seconds {
+    pub(super) fn new(began: Millis) -> Self {
+        Self { ends: Millis(began.0.saturating_add(SECOND_MS)), last: began }
+    }
+
+    /// A record came.
+    pub(super) fn note(&mut self, at: Millis) {
+        self.last = at;
+    }
+
+    /// When the next second ended that is over at `to`; none is after [`LATEST`]. Of a long pause only its beginning and its end are
+    /// given: nothing changes in between.
+    pub(super) fn next_over(&mut self, to: Millis) -> Option<Millis> {
+        let to = to.min(LATEST);
+        if self.ends > to {
+            return None;
+        }
+        let (idle_ms, left_ms) = (self.ends.since(self.last), to.since(self.ends));
+        if idle_ms > ACTIVE_MS && left_ms > ACTIVE_MS {
+            self.ends.0 += left_ms - ACTIVE_MS;
+        }
+        let over = self.ends;
+        self.ends.0 += SECOND_MS;
+        Some(over)
+    }
+}
+
 /// A source of records.
 pub(super) struct Source {
     pub(super) name: String,
@@ -206,10 +242,7 @@ pub(super) struct Timeline {
     /// The same of sources.
     adopted_sources: BTreeMap<SourceIx, SourceIx>,
     now: Millis,
-    /// When the current second is over.
-    second_ends: Millis,
-    /// Time of the last record.
-    last: Millis,
+    seconds: Seconds,
 }
 
 impl Timeline {
@@ -243,7 +276,6 @@ impl Timeline {
                 .append(&Entry { at_ms: began, record: Record::SourceState { source: ix, state, detail } });
             indices.push((ix, source.detail.clone()));
         }
-        let second_ends = Millis(began.0.saturating_add(SECOND_MS));
         Self {
             recorded,
             intake,
@@ -252,8 +284,7 @@ impl Timeline {
             adopted: BTreeMap::new(),
             adopted_sources: BTreeMap::new(),
             now: began,
-            second_ends,
-            last: began,
+            seconds: Seconds::new(began),
         }
     }
 
@@ -276,7 +307,7 @@ impl Timeline {
     /// Takes the next record of the recording that it was begun with. Times never decrease.
     pub(super) fn replay(&mut self, entry: &Entry<'_>) {
         self.advance(entry.at_ms);
-        self.last = self.now;
+        self.seconds.note(self.now);
         let Self { intake, recorded, adopted, adopted_sources, now, .. } = self;
         if let Record::Source { source, name, kind } = &entry.record {
             if let Some(ix) = intake.source(name, *kind, *now, recorded) {
@@ -304,35 +335,27 @@ impl Timeline {
     pub(super) fn take(&mut self, source: usize, at: Millis, payload: Payload) {
         let Some(&(source, _)) = self.sources.get(source) else { return };
         self.advance(at);
-        self.last = self.now;
+        self.seconds.note(self.now);
         self.intake.handle(&Received { source, at_ms: self.now, payload }, &mut self.recorded);
         // Nobody is there to be asked.
         drop(self.intake.commands());
     }
 
     fn advance(&mut self, to: Millis) {
-        while self.second_ends <= to {
-            let idle_ms = self.second_ends.since(self.last);
-            let left_ms = to.since(self.second_ends);
-            if idle_ms > ACTIVE_MS && left_ms > ACTIVE_MS {
-                // Nothing changes in between.
-                self.second_ends.0 += left_ms - ACTIVE_MS;
-            }
-            self.end_second();
+        while let Some(over) = self.seconds.next_over(to) {
+            self.end_second(over);
         }
         self.now = self.now.max(to);
         self.recorded.reach(self.now);
     }
 
-    fn end_second(&mut self) {
-        let Self { recorded, intake, checks, second_ends, now, .. } = self;
-        let at = *second_ends;
+    fn end_second(&mut self, at: Millis) {
+        let Self { recorded, intake, checks, now, .. } = self;
         *now = at;
         intake.flush(at, recorded);
         drop(intake.commands());
         checks.run(at, recorded);
         recorded.end_second(at);
-        second_ends.0 = second_ends.0.saturating_add(SECOND_MS);
     }
 
     /// The end: what waits is joined as far as it can be. The state, and the file.
@@ -340,7 +363,7 @@ impl Timeline {
     /// # Errors
     /// It could not be written.
     pub(super) fn end(mut self) -> Result<(Cluster, File), RecordingError> {
-        self.advance(Millis(self.last.0.saturating_add(END_AFTER_MS)));
+        self.advance(Millis(self.seconds.last.0.saturating_add(END_AFTER_MS)));
         for (source, detail) in std::mem::take(&mut self.sources) {
             let (state, detail) = (LinkState::Ended, detail.as_str().into());
             let record = Record::SourceState { source, state, detail };
@@ -352,5 +375,23 @@ impl Timeline {
     /// Whether writing failed: the rest need not be read.
     pub(super) fn has_failed(&self) -> bool {
         self.recorded.has_failed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_pause_only_the_beginning_and_the_end_are_given_however_long_it_is() {
+        let mut seconds = Seconds::new(Millis(500));
+        let mut over = |to: u64| std::iter::from_fn(|| seconds.next_over(Millis(to))).collect::<Vec<_>>();
+        assert_eq!(over(3_600), [1_500, 2_500, 3_500].map(Millis));
+        // As a recording may say whose times cannot be.
+        let all = over(u64::MAX);
+        assert!(all.len() < 400 && all.is_sorted(), "{}", all.len());
+        assert_eq!(all[0], Millis(4_500));
+        assert!(all.last().is_some_and(|last| *last <= LATEST && LATEST.since(*last) < SECOND_MS));
+        assert_eq!(over(u64::MAX), []);
     }
 }

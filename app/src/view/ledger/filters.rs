@@ -71,31 +71,38 @@ fn workers(shown: &ViewContext<'_>) -> Vec<(WorkerIx, Worker)> {
     known.map(|(worker, state)| (worker, state.id)).take(LISTED).collect()
 }
 
-/// What decided, to choose from, each with its count.
+/// A value of a filter.
+#[derive(Clone, Copy, PartialEq)]
+struct Choice {
+    /// In the address.
+    value: &'static str,
+    text: &'static str,
+    /// Decisions that it lists.
+    count: u32,
+}
+
+/// A filter with its values, each with its count.
 #[component]
-fn ByChoice(ledger: Ledger) -> impl IntoView {
-    let store = ledger.store;
-    let only = Memo::new(move |_| store.address.with(|address| address.by));
-    let counts = Memo::new(move |_| ledger.view.with(|view| view.picked.of_by));
-    let options = move || {
-        let option = |(by, count): (ByFilter, u32)| {
-            let is_chosen = move || only.get() == Some(by);
-            let text = format!("{} {}", by.to_text(), format::count(count.into()));
-            // What decided none of them is left out, unless it is chosen.
-            (count > 0 || only.get() == Some(by))
-                .then(|| view! { <option value=by.as_str() selected=is_chosen>{text}</option> })
-        };
-        ByFilter::ALL.into_iter().zip(counts.get()).map(option).collect_view()
+fn Choices(
+    label: &'static str,
+    /// For tests.
+    id: &'static str,
+    title: &'static str,
+    all: Memo<Vec<Choice>>,
+    /// The value that is chosen; `None`: all decisions.
+    only: Memo<Option<&'static str>>,
+    /// Chooses a value; any other chooses all decisions.
+    choose: impl Fn(&str) + 'static,
+) -> impl IntoView {
+    let option = move |Choice { value, text, count }| {
+        let is_chosen = move || only.get() == Some(value);
+        view! { <option value=value selected=is_chosen>{format!("{text} {}", format::count(count.into()))}</option> }
     };
-    let choose = move |event| {
-        let by = ByFilter::named(&event_target_value(&event));
-        store.address.update(|address| address.by = by);
-    };
+    let options = move || all.get().into_iter().map(option).collect_view();
     view! {
         <label class="find">
-            <span>"Decided by"</span>
-            <select data-testid="filter-by" on:change=choose
-                title="What decided: the lowest cost, the session that is bound to a worker, another policy or mode. Decisions that the cost did not decide are no ties and skip no better-cached worker">
+            <span>{label}</span>
+            <select data-testid=id title=title on:change=move |event| choose(&event_target_value(&event))>
                 <option value="" selected=move || only.get().is_none()>"all"</option>
                 {move || options()}
             </select>
@@ -103,38 +110,50 @@ fn ByChoice(ledger: Ledger) -> impl IntoView {
     }
 }
 
-/// What clients measured, to choose from, each with its count. Not there where no client's results are read.
+/// What decided.
+#[component]
+fn ByChoice(ledger: Ledger) -> impl IntoView {
+    let store = ledger.store;
+    let only = Memo::new(move |_| store.address.with(|address| address.by.map(|by| by.as_str())));
+    let all = Memo::new(move |_| {
+        let counts = ledger.view.with(|view| view.picked.of_by);
+        let choice = |(by, count): (ByFilter, u32)| Choice { value: by.as_str(), text: by.to_text(), count };
+        // What decided none of them is left out, unless it is chosen.
+        let is_listed = |choice: &Choice| choice.count > 0 || only.get() == Some(choice.value);
+        ByFilter::ALL.into_iter().zip(counts).map(choice).filter(is_listed).collect()
+    });
+    let choose = move |value: &str| {
+        let by = ByFilter::named(value);
+        store.address.update(|address| address.by = by);
+    };
+    let title = "What decided: the lowest cost, the session that is bound to a worker, another policy or mode. Decisions that the cost \
+                 did not decide are no ties and skip no better-cached worker";
+    view! { <Choices label="Decided by" id="filter-by" title all only choose/> }
+}
+
+/// What clients measured. Not there where no client's results are read.
 #[component]
 fn ClientChoice(ledger: Ledger) -> impl IntoView {
     let store = ledger.store;
-    let only = Memo::new(move |_| store.address.with(|address| address.client));
-    let counts = Memo::new(move |_| ledger.view.with(|view| view.picked.of_client));
-    let is_shown = Memo::new(move |_| {
-        let measured = |kind: &ClientFilter| *kind != ClientFilter::Unknown;
-        only.get().is_some()
-            || ClientFilter::ALL.iter().zip(counts.get()).any(|(kind, count)| measured(kind) && count > 0)
+    let only = Memo::new(move |_| store.address.with(|address| address.client.map(|kind| kind.as_str())));
+    let all = Memo::new(move |_| {
+        let counts = ledger.view.with(|view| view.picked.of_client);
+        let choice =
+            |(kind, count): (ClientFilter, u32)| Choice { value: kind.as_str(), text: kind.to_text(), count };
+        ClientFilter::ALL.into_iter().zip(counts).map(choice).collect::<Vec<_>>()
     });
-    let option = move |(kind, count): (ClientFilter, u32)| {
-        let is_chosen = move || only.get() == Some(kind);
-        let text = format!("{} {}", kind.to_text(), format::count(count.into()));
-        view! { <option value=kind.as_str() selected=is_chosen>{text}</option> }
-    };
-    let options = move || ClientFilter::ALL.into_iter().zip(counts.get()).map(option).collect_view();
-    let choose = move |event| {
-        let client = ClientFilter::named(&event_target_value(&event));
+    let is_shown = Memo::new(move |_| {
+        let is_measured =
+            |choice: &Choice| choice.count > 0 && choice.value != ClientFilter::Unknown.as_str();
+        only.get().is_some() || all.with(|all| all.iter().any(is_measured))
+    });
+    let choose = move |value: &str| {
+        let client = ClientFilter::named(value);
         store.address.update(|address| address.client = client);
     };
+    let title = "What the client measured of the request: its time to first token against the target, or that it failed";
     view! {
-        <Show when=move || is_shown.get()>
-            <label class="find">
-                <span>"Client"</span>
-                <select data-testid="filter-client" on:change=choose
-                    title="What the client measured of the request: its time to first token against the target, or that it failed">
-                    <option value="" selected=move || only.get().is_none()>"all"</option>
-                    {move || options()}
-                </select>
-            </label>
-        </Show>
+        <Show when=move || is_shown.get()><Choices label="Client" id="filter-client" title all only choose/></Show>
     }
 }
 

@@ -25,9 +25,18 @@ impl ClientTimes {
 /// Percentiles of what clients measured of requests that ended within `window_ms` before `until`, those of requests that are not known
 /// here included. `None`: no result of a client has the quantity.
 pub fn client(cluster: &Cluster, quantity: Quantity, until: Millis, window_ms: u64) -> Option<ClientTimes> {
+    ended_within(values(cluster, quantity), until, window_ms)
+}
+
+/// Percentiles of those values whose request ended at its client within `window_ms` before `until`. `None`: there is no value at all.
+fn ended_within(
+    values: impl Iterator<Item = (Millis, f64)>,
+    until: Millis,
+    window_ms: u64,
+) -> Option<ClientTimes> {
     let after = Millis(until.0.saturating_sub(window_ms));
     let (mut inside, mut is_known) = (Vec::new(), false);
-    for (ended_ms, value) in values(cluster, quantity) {
+    for (ended_ms, value) in values {
         is_known = true;
         if after < ended_ms && ended_ms <= until {
             inside.push(value);
@@ -68,19 +77,12 @@ pub fn ttft_on_both_sides(entry: &DecisionEntry) -> Option<(f64, Option<f64>)> {
 /// What was between client and frontend: the times to first token on both sides, subtracted request by request, of those that
 /// ended at the client within `window_ms` before `until`. `None`: not known of any request.
 pub fn ttft_before_frontend(cluster: &Cluster, until: Millis, window_ms: u64) -> Option<ClientTimes> {
-    let after = Millis(until.0.saturating_sub(window_ms));
-    let (mut inside, mut is_known) = (Vec::new(), false);
-    for entry in cluster.decisions().newest_first() {
-        let Some((client, Some(frontend))) = ttft_on_both_sides(entry) else { continue };
-        is_known = true;
-        if entry.client.is_some_and(|of| after < of.ended_ms && of.ended_ms <= until) {
-            inside.push(client - frontend);
-        }
-    }
-    is_known.then(|| {
-        let samples = inside.len() as u64;
-        ClientTimes { samples, quantiles: exact(inside) }
-    })
+    let differences =
+        cluster.decisions().newest_first().filter_map(|entry| match ttft_on_both_sides(entry)? {
+            (client, Some(frontend)) => Some((entry.client?.ended_ms, client - frontend)),
+            (_, None) => None,
+        });
+    ended_within(differences, until, window_ms)
 }
 
 /// The difference in one line, as far as both sides are known. `None`: no client's time is known.

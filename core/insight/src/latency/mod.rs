@@ -8,10 +8,10 @@
 //!
 //! A quantity may be reported twice: by single requests (logs, traces) and by the frontends' histograms. A percentile is
 //! a `Range` (`core/model/src/range`): of a histogram its bucket; of single requests exact over those that are known, with
-//! their share, if they are 95 % or more, else from all that are missing below to all of them above; of times from decision to first token a lower bound, because what the
-//! frontend does before, a queue included, is not in them. Single requests are the figure where they are 95 % of
-//! those that ended between the same scrapes by the frontends' counters, else the histogram; the other stands beside
-//! it. `latency::figure` decides that for panels, rules, Compare and API, and a range that has the target inside
+//! their share, if they are 95 % or more, else from all that are missing below to all of them above; of times from
+//! decision to first token a lower bound, because what the frontend does before, a queue included, is not in them. Single
+//! requests are the figure where they are 95 % of those that ended between the same scrapes by the frontends' counters,
+//! else the histogram; the other stands beside it. `latency::figure` decides that for panels, rules, Compare and API, and a range that has the target inside
 //! stands nowhere: no colour, no finding, no "worse". `cargo xtask bench colours` holds it against what the simulator
 //! measured. The chart over time has points at fixed times, five seconds apart, so that a point once drawn stays, and
 //! a band where only the bucket is known. A spike is a worker above its batch limit, or well above the mean, for

@@ -347,3 +347,48 @@ fn the_difference_is_explained_as_far_as_both_sides_are_known() {
     measured(&mut cluster, Some(2), NOW + 3_000, Some(80));
     assert!(text(&cluster, 2).is_some_and(|text| text.contains("so the difference is unknown")));
 }
+
+#[test]
+fn what_lies_between_client_and_frontend_is_subtracted_request_by_request() {
+    let mut cluster = cluster();
+    assert_eq!(ttft_before_frontend(&cluster, Millis(NOW), 60_000), None);
+    for id in 1..=20 {
+        decided(&mut cluster, id, NOW + id, 50, Outcome::Success);
+        measured(&mut cluster, Some(id), NOW + 10_000 + id, Some(50 + id));
+    }
+    // Its frontend's time is not known, and a request that nothing else tells of.
+    let new = Decision::new(DecisionId(21), WorkerIx(0), DecisionSource::Log);
+    fold(&mut cluster, NOW, Record::Decision(Box::new(new)));
+    measured(&mut cluster, Some(21), NOW + 11_000, Some(900));
+    measured(&mut cluster, None, NOW + 11_000, Some(900));
+    let times = ttft_before_frontend(&cluster, Millis(NOW + 60_000), 60_000).expect("known");
+    let at = Range::exact;
+    assert_eq!((times.samples, times.quantiles), (20, Some([at(10.0), at(19.0), at(20.0)])));
+}
+
+#[test]
+fn each_side_has_a_line_of_its_own_where_it_is_measured() {
+    let mut cluster = cluster();
+    let line = |cluster: &Cluster, side| {
+        let span = (Millis(NOW), Millis(NOW + 60_000));
+        trend(cluster, Quantity::Ttft, side, span, span.1)?.p95.last().copied().flatten()
+    };
+    decided(&mut cluster, 1, NOW + 1_000, 50, Outcome::Success);
+    assert_eq!(
+        [Side::Client, Side::Frontend, Side::Engine].map(|side| line(&cluster, side)),
+        [None, Some(Range::exact(50.0)), None]
+    );
+    measured(&mut cluster, Some(1), NOW + 4_000, Some(80));
+    let engine = |at: u64, ttft: [u64; 4]| {
+        let Record::Scrape(scrape) = scrape("engine", ttft, Vec::new()) else { unreachable!() };
+        (at, Record::Scrape(Box::new(Scrape { role: ProcessRole::Worker, ..*scrape })))
+    };
+    for (at, record) in [engine(NOW + 2_000, [0; 4]), engine(NOW + 8_000, [10, 0, 0, 0])] {
+        fold(&mut cluster, at, record);
+    }
+    assert_eq!(line(&cluster, Side::Client), Some(Range::exact(80.0)));
+    assert_eq!(line(&cluster, Side::Frontend), Some(Range::exact(50.0)), "an engine is no frontend");
+    assert_eq!(line(&cluster, Side::Engine), Some(Range::in_bucket(0.0, Some(100.0))));
+    let engines = engines(&cluster, Quantity::Ttft, Millis(NOW + 60_000), 60_000).expect("scraped");
+    assert_eq!(engines.samples, 10);
+}

@@ -46,9 +46,6 @@ pub enum Side {
 }
 
 impl Side {
-    /// From outside inwards.
-    pub const ALL: [Self; 3] = [Self::Client, Self::Frontend, Self::Engine];
-
     /// For the page's document and its address.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -170,6 +170,16 @@ pub(super) struct PartLines {
     pub(super) end: Option<End>,
 }
 
+#[cfg(test)]
+impl PartLines {
+    /// A part without warm-up and events, for tests.
+    pub(super) fn of_samples(samples: Vec<Sample>) -> Self {
+        let part =
+            Part { seed: 1, server: String::new(), warm_up_s: 0.0, events_per_s: 1, left_out: Vec::new() };
+        Self { part, samples, events: Vec::new(), end: None }
+    }
+}
+
 /// Writes lines.
 pub(super) struct Writer(File);
 

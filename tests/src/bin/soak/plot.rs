@@ -239,7 +239,6 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::checkpoint::Part;
     use super::*;
 
     fn part(samples: u32) -> PartLines {
@@ -249,18 +248,7 @@ mod tests {
             faults: if n == 1 || n == 2 { vec!["NATS <killed>".to_owned()] } else { Vec::new() },
             ..Sample::default()
         };
-        PartLines {
-            part: Part {
-                seed: 1,
-                server: String::new(),
-                warm_up_s: 0.0,
-                events_per_s: 1,
-                left_out: Vec::new(),
-            },
-            samples: (0..samples).map(sample).collect(),
-            events: Vec::new(),
-            end: None,
-        }
+        PartLines::of_samples((0..samples).map(sample).collect())
     }
 
     #[test]

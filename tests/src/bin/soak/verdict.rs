@@ -350,7 +350,7 @@ pub(super) const BEGINS: &str = " begins";
 
 #[cfg(test)]
 mod tests {
-    use super::super::checkpoint::{End, Event, Part, ViewerFigures, WorkerBlocks};
+    use super::super::checkpoint::{End, Event, ViewerFigures, WorkerBlocks};
     use super::*;
 
     fn part(rss: impl Fn(usize) -> u64, samples: usize) -> PartLines {
@@ -362,18 +362,7 @@ mod tests {
             viewers: ViewerFigures { checks: n as u64, ..ViewerFigures::default() },
             ..Sample::default()
         };
-        PartLines {
-            part: Part {
-                seed: 1,
-                server: String::new(),
-                warm_up_s: 0.0,
-                events_per_s: 1,
-                left_out: Vec::new(),
-            },
-            samples: (0..samples).map(sample).collect(),
-            events: Vec::new(),
-            end: Some(End::default()),
-        }
+        PartLines { end: Some(End::default()), ..PartLines::of_samples((0..samples).map(sample).collect()) }
     }
 
     fn outcome_of(part: PartLines, what: &str) -> Outcome {

@@ -86,3 +86,30 @@ fn what_was_logged_before_we_came_did_not_happen_lately() {
     assert_eq!((rise.removed, rise.remove_events), (3, 3), "and not 53");
     assert_eq!(checks.history.session(&cluster, worker), rise);
 }
+
+#[test]
+fn targets_are_a_record_where_others_hold() {
+    let mut cluster = listening();
+    let targets = |records: Vec<Record<'static>>| {
+        let of = |record: &Record<'static>| match record {
+            Record::Targets(targets) => Some(*targets),
+            _ => None,
+        };
+        records.iter().find_map(of)
+    };
+    assert_eq!(targets(Checks::default().tick(&cluster, Millis(NOW))), None, "the default holds anyway");
+    let stricter = LatencyTargets { ttft_ms: 500.0, itl_ms: 50.0 };
+    let mut checks = Checks::new(stricter);
+    let news = targets(checks.tick(&cluster, Millis(NOW)));
+    assert_eq!(news, Some(stricter));
+    let digest = cluster.digest();
+    fold(&mut cluster, NOW, Record::Targets(stricter));
+    assert_eq!(cluster.targets(), stricter);
+    assert_ne!(cluster.digest(), digest);
+    assert_eq!(targets(checks.tick(&cluster, Millis(NOW + 1_000))), None);
+    // A server that was started again with other targets.
+    assert_eq!(
+        targets(Checks::default().tick(&cluster, Millis(NOW + 2_000))),
+        Some(LatencyTargets::default())
+    );
+}
