@@ -112,7 +112,8 @@ impl Baseline {
 
 /// The concurrencies at which `first` becomes worse or better than `second`, by rising concurrency, where both are known.
 /// Where they meet and part again in the same order, nothing crosses. Where repeated runs are known, only what they bear out: they lie
-/// apart on both sides of it.
+/// apart on both sides of it. Directions take turns: what crosses back within the spread of the runs is left out together with its
+/// return.
 pub fn crossover(first: &Baseline, second: &Baseline, figure: Figure) -> Vec<Crossover> {
     // Both are straight between neighbouring levels of either, and so is their difference.
     let mut levels: Vec<f64> =
@@ -147,6 +148,7 @@ pub fn crossover(first: &Baseline, second: &Baseline, figure: Figure) -> Vec<Cro
     }
     let stretches = standing(first, second, figure);
     crossings.retain(|crossing| is_borne_out(&stretches, crossing.concurrency));
+    crossings.dedup_by(|next, last| next.direction == last.direction);
     crossings
 }
 

@@ -112,6 +112,10 @@ fn a_crossing_counts_if_the_runs_lie_apart_on_both_sides_of_it() {
     assert_eq!(pair("10,98,93,103\n30,102,97,107\n", flat), [0.0; 0]);
     // One run alone says nothing of its spread.
     assert_eq!(pair("10,80,,\n20,100,,\n30,104,,\n", flat), [20.0]);
+    // Worse from 20 on; that it is better from 45 on is within the spread, and so its being worse from 55 on is nothing new.
+    let flat = "10,100,,\n30,100,,\n40,100,95,105\n50,100,95,105\n60,100,95,105\n80,100,,\n";
+    let there_and_back = "10,90,,\n30,110,,\n40,101,96,106\n50,99,94,104\n60,99,94,104\n80,110,,\n";
+    assert_eq!(pair(there_and_back, flat), [20.0]);
 }
 
 #[test]
