@@ -288,7 +288,7 @@ pub(crate) fn build(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> 
 }
 
 /// What runs beside each other, in the units of `.config/nextest.toml`, which says how many each kind of test takes.
-const UNITS_PER_CORE: usize = 4;
+const UNITS_PER_CORE: usize = 5;
 
 /// nextest with so many units at a time, and with the paths of the programs that tests start.
 fn command(workspace: &Workspace, units: usize) -> Command {

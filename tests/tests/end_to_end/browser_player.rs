@@ -206,17 +206,8 @@ async fn moments_of_a_simulated_recording(moments: usize) {
 }
 
 #[tokio::test]
-async fn random_moments_of_recorded_captures_are_those_of_the_live_fold() {
-    moments_of_recorded_captures(MOMENTS).await;
-}
-
-#[tokio::test]
 #[ignore = "slow: `cargo xtask test slow`"]
 async fn many_random_moments_of_recorded_captures_are_those_of_the_live_fold() {
-    moments_of_recorded_captures(MANY_MOMENTS).await;
-}
-
-async fn moments_of_recorded_captures(moments: usize) {
     let captures = Capture::all();
     let server = Radixscope::start(["demo", "--warm-up", "5"]).await;
     server.until_source_is("live").await;
@@ -229,7 +220,7 @@ async fn moments_of_recorded_captures(moments: usize) {
             let (file, states) = capture.recorded();
             let path = folder.path().join(format!("{}.mcap", capture.name()));
             fs::write(&path, file).expect("written");
-            let of_capture = moments.div_ceil(captures.len());
+            let of_capture = MANY_MOMENTS.div_ceil(captures.len());
             Known { path, states }.is_shown_at(page, of_capture, seed.wrapping_mul(number)).await;
         }
     })

@@ -68,6 +68,7 @@ async fn until_too_large(server: &Radixscope, expected: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo xtask test slow`"]
 async fn large_keys_of_others_in_etcd_are_skipped_and_named() {
     let etcd = Etcd::start().await;
     let large = json!("x".repeat(1_400_000));
@@ -97,11 +98,13 @@ async fn large_keys_of_others_in_etcd_are_skipped_and_named() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo xtask test slow`"]
 async fn pages_of_etcd_without_end_are_cut() {
     assert_flood_is_bounded(Flood::Pages, "live", "The list was cut after").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo xtask test slow`"]
 async fn changes_of_other_kinds_in_etcd_are_not_held() {
     let etcd = Endless::start(Flood::OtherKinds).await;
     let server = serve(&etcd.url()).await;
@@ -121,6 +124,7 @@ async fn more_entries_than_may_be_followed_are_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo xtask test slow`"]
 async fn lists_of_kubernetes_without_end_are_cut() {
     for flood in [Flood::Lists, Flood::List] {
         assert_flood_is_bounded(flood, "refused", "The list was cut after").await;

@@ -186,6 +186,7 @@ fn compare(folder: &Path) -> Option<Compared> {
 }
 
 #[test]
+#[ignore = "slow: `cargo xtask test slow`"]
 fn steps_and_causes_are_those_of_an_independent_count() {
     let mut folders: Vec<PathBuf> = ["captures", "topologies", "routing"]
         .into_iter()
