@@ -4,6 +4,8 @@
 use radixscope_dynamo::envelope::Format;
 use radixscope_dynamo::error::{DecodeError, Faults};
 use radixscope_dynamo::kv_event::{KvData, KvEvents};
+use radixscope_model::frame::Frame;
+use radixscope_state::cluster::{Cluster, SnapshotReader};
 
 /// Both formats, as a target for one input tries both.
 pub const FORMATS: [Format; 2] = [Format::Json, Format::MsgPack];
@@ -69,4 +71,36 @@ fn is_well_formed(body: &[u8], format: Format) -> bool {
             Err(_) => false,
         },
     }
+}
+
+/// Blocks that a state of [`folded`] may hold: as the page's, only smaller.
+const MAX_NODES: u32 = 1_000;
+/// Most records of one input that are folded.
+const MAX_RECORDS: usize = 1_000;
+
+/// The state that frames leave, each after its length in four bytes, as the page takes them; and how many records were folded.
+pub fn folded(body: &[u8]) -> (Cluster, usize) {
+    let mut state = Cluster::new(MAX_NODES);
+    let mut reader = SnapshotReader::default();
+    let (mut rest, mut folded) = (body, 0);
+    while let Some((length, after)) = rest.split_first_chunk::<4>() {
+        let length = (u32::from_le_bytes(*length) as usize).min(after.len());
+        let (frame, after) = after.split_at(length);
+        rest = after;
+        match Frame::decode(frame) {
+            Ok(Frame::Snapshot { bytes, .. }) => match reader.part(bytes.0) {
+                Ok(Some(restored)) => state = restored,
+                Ok(None) => {}
+                Err(_) => reader = SnapshotReader::default(),
+            },
+            Ok(Frame::Batch(batch)) => {
+                for (seq, entry) in batch.entries().map_while(Result::ok).take(MAX_RECORDS - folded) {
+                    state.fold(seq, &entry);
+                    folded += 1;
+                }
+            }
+            Ok(Frame::Hello { .. } | Frame::Lag { .. }) | Err(_) => {}
+        }
+    }
+    (state, folded)
 }

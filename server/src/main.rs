@@ -5,6 +5,11 @@ use std::process::ExitCode;
 
 use radixscope_server::{cli, config::Cli};
 
+/// Why: beside the dependency in Cargo.toml.
+#[cfg(target_env = "gnu")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     match Cli::read() {
         Ok(cli) => cli::run(cli),

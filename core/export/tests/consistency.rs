@@ -148,7 +148,7 @@ fn compare(topology: Topology) {
 #[test]
 #[ignore = "slow: `cargo xtask test slow`"]
 fn figures_agree_in_every_place_aggregated() {
-    compare(Topology::Aggregated);
+    compare(Topology::AggregatedV0_9);
 }
 
 #[test]

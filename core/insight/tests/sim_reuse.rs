@@ -38,7 +38,7 @@ struct Scenario {
 fn scenario(topology: Topology) -> Scenario {
     let config = Config {
         topology,
-        traces: topology != Topology::Aggregated,
+        traces: topology != Topology::AggregatedV0_9,
         blocks_per_worker: 1_200,
         block_size_tokens: 16,
         concurrency: 160,
@@ -493,7 +493,7 @@ impl Compared {
 
 #[test]
 fn what_no_worker_held_was_evicted_and_what_was_skipped_was_on_a_busier_worker() {
-    let compared = run(scenario(Topology::Aggregated)).compare(9);
+    let compared = run(scenario(Topology::AggregatedV0_9)).compare(9);
     assert!(compared.blocks.is_sorted_by(|a, b| a > b), "each step loses some: {:?}", compared.blocks);
     let causes = [LossCause::BelowBlock, LossCause::FirstSeen, LossCause::Evicted, LossCause::Load];
     compared.expect("evicted", &causes, false);
@@ -501,21 +501,21 @@ fn what_no_worker_held_was_evicted_and_what_was_skipped_was_on_a_busier_worker()
 
 #[test]
 fn what_a_worker_cleared_was_cleared() {
-    let mut scenario = scenario(Topology::Aggregated);
+    let mut scenario = scenario(Topology::AggregatedV0_9);
     scenario.config.cleared_every_ms = NonZeroU32::new(20_000);
     run(scenario).compare(9).expect("cleared", &[LossCause::Cleared, LossCause::Evicted], false);
 }
 
 #[test]
 fn what_a_worker_held_that_left_went_with_it() {
-    let mut scenario = scenario(Topology::Aggregated);
+    let mut scenario = scenario(Topology::AggregatedV0_9);
     scenario.config.fault = Some(FaultPlan { fault: Fault::KillWorker, after_ms: 40_000 });
     run(scenario).compare(9).expect("left", &[LossCause::WorkerLeft, LossCause::Evicted], false);
 }
 
 #[test]
 fn a_router_that_draws_passes_over_cheaper_workers_by_chance() {
-    let mut scenario = scenario(Topology::Aggregated);
+    let mut scenario = scenario(Topology::AggregatedV0_9);
     scenario.config.router = RouterSettings { router_temperature: 0.5, ..scenario.config.router };
     run(scenario).compare(9).expect("chance", &[LossCause::Chance, LossCause::Load], false);
 }
@@ -605,7 +605,7 @@ fn where_events_are_lost_engines_reuse_less_than_expected() {
 /// Whoever comes late does not know what was cached before: of no block that is not cached now it is said that it is new.
 #[test]
 fn blocks_of_which_nothing_is_known_are_not_called_new() {
-    let mut scenario = scenario(Topology::Aggregated);
+    let mut scenario = scenario(Topology::AggregatedV0_9);
     scenario.watched_from_s = 60;
     let run = run(scenario);
     let size = u64::from(run.simulation.config().block_size_tokens);
@@ -628,7 +628,7 @@ fn blocks_of_which_nothing_is_known_are_not_called_new() {
 /// A router that starts anew does not follow events for a minute.
 #[test]
 fn what_the_routers_index_lacks_is_named_while_it_is_cold() {
-    let mut scenario = scenario(Topology::Aggregated);
+    let mut scenario = scenario(Topology::AggregatedV0_9);
     scenario.config.fault = Some(FaultPlan { fault: Fault::RouterRestart, after_ms: 40_000 });
     let run = run(scenario);
     let is_cold = |at: Millis| (40_000..=100_000).contains(&at.since(START));

@@ -165,7 +165,7 @@ impl Default for Config {
         Self {
             namespace: "dynamo".to_owned(),
             component: "backend".to_owned(),
-            topology: Topology::Aggregated,
+            topology: Topology::AggregatedV0_9,
             workers: 3,
             blocks_per_worker: REFERENCE_BLOCKS_PER_WORKER,
             block_size_tokens: 32,

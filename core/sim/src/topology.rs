@@ -14,12 +14,14 @@ const HOST_BLOCKS_PER_BLOCK: u32 = 3;
 /// that some come again after they left the device.
 const STARTERS_PER_STARTER: u32 = 15;
 
-/// What serves the requests. [`Topology::Aggregated`] uses the wire of Dynamo 0.9.1, all others that of 1.6.1.
+/// What serves the requests. [`Topology::AggregatedV0_9`] uses the wire of Dynamo 0.9.1, all others that of 1.6.1.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Topology {
     /// One pool of workers that prefill and decode.
-    #[default]
     Aggregated,
+    /// The same as Dynamo 0.9 serves it.
+    #[default]
+    AggregatedV0_9,
     /// A pool that prefills, one that decodes, and the KV cache that goes from one to the other.
     Disaggregated,
     /// Two models, each with a pool of its own; every prompt goes to both, as when responses are compared.
@@ -67,12 +69,14 @@ pub(super) struct Pool {
 
 impl Topology {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Self; 4] = [Self::Aggregated, Self::Disaggregated, Self::TwoModels, Self::Tiers];
+    pub const ALL: [Self; 5] =
+        [Self::Aggregated, Self::AggregatedV0_9, Self::Disaggregated, Self::TwoModels, Self::Tiers];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Aggregated => "aggregated",
+            Self::AggregatedV0_9 => "aggregated-0.9",
             Self::Disaggregated => "disaggregated",
             Self::TwoModels => "two-models",
             Self::Tiers => "tiers",
@@ -82,7 +86,8 @@ impl Topology {
     /// What it is, in one sentence without its full stop.
     pub const fn summary(self) -> &'static str {
         match self {
-            Self::Aggregated => "Workers that prefill and decode, Dynamo 0.9",
+            Self::Aggregated => "Workers that prefill and decode, Dynamo 1.6",
+            Self::AggregatedV0_9 => "Workers that prefill and decode, Dynamo 0.9",
             Self::Disaggregated => "Prefill workers and decode workers, Dynamo 1.6",
             Self::TwoModels => "Two models with the same prompts, Dynamo 1.6",
             Self::Tiers => "Workers that also cache in host memory, Dynamo 1.6",
@@ -99,15 +104,15 @@ impl Topology {
 
     pub(super) const fn release(self) -> Release {
         match self {
-            Self::Aggregated => Release::V0_9,
-            Self::Disaggregated | Self::TwoModels | Self::Tiers => Release::V1_6,
+            Self::AggregatedV0_9 => Release::V0_9,
+            Self::Aggregated | Self::Disaggregated | Self::TwoModels | Self::Tiers => Release::V1_6,
         }
     }
 
     /// Pools that it has.
     pub const fn pools(self) -> u16 {
         match self {
-            Self::Aggregated | Self::Tiers => 1,
+            Self::Aggregated | Self::AggregatedV0_9 | Self::Tiers => 1,
             Self::Disaggregated | Self::TwoModels => 2,
         }
     }

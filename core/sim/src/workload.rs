@@ -249,7 +249,7 @@ impl Driver {
         self.arriving -= 1;
         let first = match self.config.topology {
             Topology::TwoModels => 2,
-            Topology::Aggregated | Topology::Disaggregated | Topology::Tiers => 1,
+            Topology::Aggregated | Topology::AggregatedV0_9 | Topology::Disaggregated | Topology::Tiers => 1,
         };
         // Whatever becomes of it in one pool, it is not over before it was sent to all.
         self.requests[user as usize] = Request { open: first, ..Request::default() };

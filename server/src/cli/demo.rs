@@ -49,13 +49,13 @@ pub(super) fn simulated(options: &Simulation) -> Result<radixscope_sim::Config, 
     // Host memory only has an effect if device memory is too small for all prefixes.
     let (usual_blocks, usual_users) = match options.topology {
         Topology::Tiers => (blocks_of_an_h200 / 2, 90),
-        Topology::Aggregated | Topology::Disaggregated | Topology::TwoModels => (blocks_of_an_h200, 120),
+        _ => (blocks_of_an_h200, 120),
     };
     let config = radixscope_sim::Config {
         seed: options.seed,
         topology: options.topology,
         // Dynamo 0.9 has no traces.
-        traces: options.topology != Topology::Aggregated,
+        traces: options.topology != Topology::AggregatedV0_9,
         session_affinity: options.session_affinity,
         workers: options.workers,
         blocks_per_worker: options.blocks.unwrap_or(usual_blocks),
@@ -109,7 +109,9 @@ mod tests {
     #[test]
     fn without_options_the_cluster_is_the_reference_scenario() {
         let (_, config) = planned(&[]);
-        assert_eq!(config.unwrap(), radixscope_sim::Config::default());
+        let (topology, traces) = (Topology::Aggregated, true);
+        let reference = radixscope_sim::Config { topology, traces, ..radixscope_sim::Config::default() };
+        assert_eq!(config.unwrap(), reference);
         let (_, config) = planned(&["--topology", "tiers"]);
         let config = config.unwrap();
         assert_eq!((config.blocks_per_worker, config.concurrency), (5_369, 90));

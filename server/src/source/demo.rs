@@ -106,7 +106,7 @@ fn in_text(config: &Config) -> String {
         format!(", with the fault {}{when}", plan.fault.name())
     });
     let pools = match config.topology {
-        Topology::Aggregated => format!("{workers} workers"),
+        Topology::Aggregated | Topology::AggregatedV0_9 => format!("{workers} workers"),
         Topology::Disaggregated => format!("{workers} prefill workers and {workers} decode workers"),
         Topology::TwoModels => format!("two models with {workers} workers each"),
         Topology::Tiers => format!("{workers} workers with host memory and a device"),

@@ -25,6 +25,8 @@ pub(super) struct LogSignals {
     sums: BTreeMap<(u64, LogSignal, Option<Worker>), u64>,
     /// Latest line since the last flush.
     latest: Millis,
+    /// When the last of them was received.
+    received: Millis,
 }
 
 /// The second before which lines are old.
@@ -40,9 +42,10 @@ fn stays_true(sign: LogSignal) -> bool {
 }
 
 impl LogSignals {
-    /// A line written at `at` reported it.
-    pub(super) fn add(&mut self, at: Millis, sign: LogSignal, worker: Option<Worker>) {
+    /// A line written at `at` and received at `received` reported it.
+    pub(super) fn add(&mut self, at: Millis, received: Millis, sign: LogSignal, worker: Option<Worker>) {
         self.latest = self.latest.max(at);
+        self.received = self.received.max(received);
         let second = if stays_true(sign) { ALWAYS } else { at.0 / SECOND_MS };
         let is_new = !self.sums.contains_key(&(second, sign, worker));
         if is_new && self.sums.len() >= MAX_SUMS {
@@ -55,17 +58,19 @@ impl LogSignals {
         }
     }
 
-    /// What was added since the last flush, without what is old at `now`.
-    pub(super) fn flush(&mut self, now: Millis) -> BTreeMap<(LogSignal, Option<Worker>), u64> {
+    /// What was added since the last flush, without what is old at `now`, and when the last of it was received: a source that
+    /// catches up delivers the past, which is over by the time of the flush.
+    pub(super) fn flush(&mut self, now: Millis) -> (Millis, BTreeMap<(LogSignal, Option<Worker>), u64>) {
         let oldest = oldest_second(now);
         self.latest = Millis::default();
+        let received = std::mem::take(&mut self.received);
         let mut fresh = BTreeMap::new();
         for ((second, sign, worker), count) in std::mem::take(&mut self.sums) {
             if second >= oldest {
                 *fresh.entry((sign, worker)).or_default() += count;
             }
         }
-        fresh
+        (received, fresh)
     }
 }
 
@@ -83,28 +88,29 @@ mod tests {
     fn an_old_line_is_no_sign_of_the_present_unless_it_reports_a_size() {
         let mut signs = LogSignals::default();
         let size = LogSignal::PublisherSize { publisher: 16, engine: 32 };
-        signs.add(ago(FRESH_MS + 1_000), LogSignal::ParentUnknown, None);
-        signs.add(ago(FRESH_MS), LogSignal::BlockUnknown, None);
-        signs.add(ago(FRESH_MS * 1_000), size, None);
-        signs.add(ago(0), size, None);
-        let sums: Vec<_> = signs.flush(NOW).into_iter().collect();
-        assert_eq!(sums, [((LogSignal::BlockUnknown, None), 1), ((size, None), 2)]);
-        assert!(signs.flush(NOW).is_empty(), "reported once");
+        signs.add(ago(FRESH_MS + 1_000), ago(0), LogSignal::ParentUnknown, None);
+        signs.add(ago(FRESH_MS), ago(9), LogSignal::BlockUnknown, None);
+        signs.add(ago(FRESH_MS * 1_000), ago(1), size, None);
+        signs.add(ago(0), ago(2), size, None);
+        let (received, sums) = signs.flush(NOW);
+        assert_eq!(Vec::from_iter(sums), [((LogSignal::BlockUnknown, None), 1), ((size, None), 2)]);
+        assert_eq!(received, ago(0), "of the last line");
+        assert!(signs.flush(NOW).1.is_empty(), "reported once");
     }
 
     #[test]
     fn memory_stays_bounded_and_no_line_of_the_present_goes_uncounted() {
         let mut signs = LogSignals::default();
         for i in 0..3 * MAX_SUMS as u64 {
-            signs.add(ago(FRESH_MS * 1_000 - i), LogSignal::ParentUnknown, Some(Worker::new(i, 0)));
-            signs.add(ago(0), LogSignal::BlockUnknown, Some(Worker::new(i, 0)));
+            signs.add(ago(FRESH_MS * 1_000 - i), NOW, LogSignal::ParentUnknown, Some(Worker::new(i, 0)));
+            signs.add(ago(0), NOW, LogSignal::BlockUnknown, Some(Worker::new(i, 0)));
         }
         assert!(signs.sums.len() <= MAX_SUMS + 1, "{}", signs.sums.len());
-        let sums = signs.flush(NOW);
+        let (_, sums) = signs.flush(NOW);
         assert_eq!(sums.values().sum::<u64>(), 3 * MAX_SUMS as u64);
         assert!(sums.keys().all(|(sign, _)| *sign == LogSignal::BlockUnknown));
         for publisher in 0..3 * MAX_ALL as u32 {
-            signs.add(NOW, LogSignal::PublisherSize { publisher, engine: 1 }, None);
+            signs.add(NOW, NOW, LogSignal::PublisherSize { publisher, engine: 1 }, None);
         }
         assert_eq!(signs.sums.len(), MAX_ALL);
     }

@@ -311,7 +311,9 @@ impl Ingest {
         }
         self.gaps.flush(&mut |record| out.record(Entry { at_ms, record }));
         self.engines.flush(at_ms, &mut |record| out.record(Entry { at_ms, record }));
-        for ((sign, id), count) in self.signs.flush(self.now(at_ms)) {
+        let (received_ms, signs) = self.signs.flush(self.now(at_ms));
+        let at_ms = received_ms.min(at_ms);
+        for ((sign, id), count) in signs {
             let worker = id.and_then(|id| {
                 let presence = Presence { cluster: out.cluster(), at: None };
                 let (worker, is_new) = self.interner.intern(id, ("", ""), false, presence)?;
@@ -657,7 +659,7 @@ impl Ingest {
         let at_ms = record.at_ms().unwrap_or(received_ms);
         self.note_time(at_ms, received_ms);
         if let LogEvent::Signal { sign, worker } = record.event {
-            self.signs.add(at_ms, sign, worker);
+            self.signs.add(at_ms, received_ms, sign, worker);
             return Ok(());
         }
         if let LogEvent::GatewayChoice(choice) = &record.event {

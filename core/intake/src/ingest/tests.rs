@@ -371,6 +371,17 @@ fn old_lines_are_no_signs_of_the_present_but_sizes_stay_true() {
 }
 
 #[test]
+fn what_a_source_that_catches_up_reports_is_of_the_past_however_late_the_flush_is() {
+    let mut observer = Observer::new();
+    let received = Millis(observer.now);
+    let Observer { intake, cluster, source, .. } = &mut observer;
+    let payload = Payload::LogLine { log: "a".into(), line: line("08:00:00.000000", PARENT).into() };
+    intake.handle(&Received { source: *source, at_ms: received, payload }, cluster);
+    intake.flush(Millis(received.0 + 200_000), cluster);
+    assert_eq!(cluster.signs()[0].last_ms, received);
+}
+
+#[test]
 fn a_log_that_is_read_long_after_it_was_written_is_judged_by_its_own_present() {
     let mut observer = Observer::new();
     observer.now += 86_400_000;

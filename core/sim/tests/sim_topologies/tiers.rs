@@ -37,7 +37,7 @@ fn a_prompt_in_host_memory_is_not_computed_again() {
     let cached = |topology| {
         let mut config = small(topology);
         // Users of workers with host memory are given more and shorter starters; here the others get them, too.
-        if topology == Topology::Aggregated {
+        if topology == Topology::AggregatedV0_9 {
             config.workload.starters *= 15;
             config.workload.starter_tokens = (200, 300);
         }
@@ -46,6 +46,6 @@ fn a_prompt_in_host_memory_is_not_computed_again() {
         let sum = |of: fn(&radixscope_sim::RequestRecord) -> u32| requests.iter().map(of).sum::<u32>();
         f64::from(sum(|r| r.cached_tokens)) / f64::from(sum(|r| r.isl_tokens))
     };
-    let (without, with) = (cached(Topology::Aggregated), cached(Topology::Tiers));
+    let (without, with) = (cached(Topology::AggregatedV0_9), cached(Topology::Tiers));
     assert!(with > without + 0.02, "{without} {with}");
 }

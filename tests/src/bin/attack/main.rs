@@ -6,6 +6,7 @@
 
 mod deputy;
 mod discovery;
+mod inputs;
 mod readers;
 mod rollouts;
 
@@ -54,6 +55,7 @@ async fn main() {
             Group::Discovery => discovery::rows(each).await,
             Group::Rollouts => rollouts::rows(&rollouts).await,
             Group::Deputy => deputy::rows(each).await,
+            Group::Inputs => inputs::rows(each).await,
         });
     }
     report.write(&json!({"rows": rows}));
@@ -69,6 +71,7 @@ enum Group {
     Discovery,
     Rollouts,
     Deputy,
+    Inputs,
 }
 
 #[derive(clap::Parser)]
