@@ -81,7 +81,7 @@ enum Command {
     /// Run one server for hours among workers, viewers, brokers and a disk that come, go and fail; memory, losses and digests judged
     Soak(soak::Args),
     /// Make screenshots of every panel, in `target/screens`
-    Screens,
+    Screens(screens::Args),
     /// Build the one binary with the page inside, as a file, an archive and a wheel, in `target/dist`
     Dist(dist::Args),
     /// List what that binary is made of, as a CycloneDX document in `target/dist`
@@ -121,7 +121,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Bench { parts, args } => bench::run(&workspace, &parts, &args),
         Command::Fuzz(args) => fuzz::run(&workspace, &args),
         Command::Soak(args) => soak::run(&workspace, &args),
-        Command::Screens => screens::run(&workspace),
+        Command::Screens(args) => screens::run(&workspace, &args),
         Command::Manifests => manifests::run(&workspace),
         Command::Live(args) => live::run(&workspace, &args),
         Command::Late(args) => live::late::run(&workspace, &args),

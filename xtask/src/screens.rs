@@ -1,4 +1,4 @@
-//! `cargo xtask screens`: screenshots of every panel, in both themes.
+//! `cargo xtask screens`: screenshots of every panel, in both themes; or a film of the tree.
 
 use std::{fs, process::ExitCode};
 
@@ -12,11 +12,41 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Builds, makes the screenshots, and says where the pictures are.
+/// What is made.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A film of the tree in place of the pictures: 20 seconds as WebM, `target/screens/tree.webm`
+    #[arg(long)]
+    film: bool,
+}
+
+/// Builds, makes the pictures or the film, and says where they are.
 ///
 /// # Errors
-/// When a step fails or no picture was made.
-pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
+/// When a step fails or nothing was made.
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
+    if args.film { film(workspace) } else { pictures(workspace) }
+}
+
+fn film(workspace: &Workspace) -> Result<ExitCode> {
+    let missing = setup::missing(workspace, Purpose::Film);
+    let mut steps = Steps::new(workspace, missing.len() + 3);
+    setup::meet(&mut steps, &missing)?;
+    page::build(&mut steps, workspace, page::Build::Quick)?;
+    test::build(&mut steps, workspace)?;
+    let mut said = Vec::new();
+    steps.step("The film", "about 2 min", |step| {
+        let program = workspace.command(workspace.target.join("debug/film"));
+        step.run_with(test::with_programs(program, workspace), |line| {
+            said.push(line.to_owned());
+            true
+        })
+    })?;
+    println!("{}", said.join("\n"));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn pictures(workspace: &Workspace) -> Result<ExitCode> {
     let missing = setup::missing(workspace, Purpose::Test);
     let mut steps = Steps::new(workspace, missing.len() + 3);
     setup::meet(&mut steps, &missing)?;

@@ -2,7 +2,7 @@
 
 use radixscope_icicle::lanes::Lanes;
 use radixscope_icicle::palette::{Palette, Pattern, blend, ink};
-use radixscope_icicle::raster::{Fills, Labelled, MAX_TICKS};
+use radixscope_icicle::raster::{Fills, Labelled, MAX_TICKS, TICKS_HEIGHT, has_ticks};
 use radixscope_icicle::viewport::{Viewport, marks};
 use radixscope_model::id::Slot;
 use radixscope_state::tree::Tree;
@@ -47,7 +47,8 @@ fn write_label(
     let len =
         if chain.len > 1 { format!("×{}", format::count(u64::from(chain.len))) } else { String::new() };
     let word = fills.word(tree, chain);
-    let has_ticks = (2..=MAX_TICKS).contains(&owners.len()) && word.is_none();
+    // Without a word ticks say who they are, where there is room for them.
+    let has_ticks = word.is_none() && has_ticks(labelled.rect, owners.len(), surface.scale);
     // What only the label can say, a count, goes before the length, and without its unit where there is no room.
     let mut bare = String::new();
     let candidates = match (word, owners.len()) {
@@ -58,6 +59,10 @@ fn write_label(
         (None, n) if n > MAX_TICKS => {
             bare = n.to_string();
             [format!("{n} workers {len}"), format!("{n} workers"), String::new(), String::new()]
+        }
+        (None, n) if n > 1 && !has_ticks => {
+            bare = n.to_string();
+            [String::new(), String::new(), String::new(), String::new()]
         }
         (None, n) => {
             let names = match n {
@@ -75,7 +80,7 @@ fn write_label(
     let strong = ink(labelled.fill.colour);
     let dimmed = picked.is_some_and(|picked| !owners.contains(picked));
     let colour = if dimmed { blend(labelled.fill.colour, strong, 0.75) } else { strong };
-    let ticks = if has_ticks { 5.0 * scale } else { 0.0 };
+    let ticks = if has_ticks { TICKS_HEIGHT as f64 * scale } else { 0.0 };
     let y = labelled.rect.top + ticks + 9.0 * scale;
     if y + 5.0 * scale <= labelled.rect.bottom {
         let x = labelled.rect.left + pad * scale;

@@ -1,14 +1,15 @@
-//! The tree's canvas: pixels with text and outlines over them; beside it one for the axis. With `photo` the only file that draws
-//! on a canvas.
+//! The tree's canvas: pixels with text and outlines over them; beside it one for the axis, over it one for what appears and fades. With
+//! `photo` the only file that draws on a canvas.
 //!
 //! Pixels and text share a canvas, because a browser copies each canvas that was drawn on in every frame: eight megabytes for
-//! one that fills a screen.
+//! one that fills a screen. What fades has its own: it changes twenty times a second over a picture that does not.
 
 use std::cell::{Cell, RefCell};
 
 use hashbrown::HashMap;
 use js_sys::{Object, Reflect};
 use leptos::prelude::*;
+use radixscope_icicle::fading::Veil;
 use radixscope_icicle::palette::{Rgb, css};
 use radixscope_icicle::raster::Pixels;
 use radixscope_icicle::viewport::Rect;
@@ -22,6 +23,9 @@ const FONT_PX: f64 = 11.0;
 pub struct Surface {
     picture: CanvasRenderingContext2d,
     axis: Option<CanvasRenderingContext2d>,
+    overlay: Option<CanvasRenderingContext2d>,
+    /// What of the overlay was drawn on.
+    overlaid: Cell<Option<Rect>>,
     /// Device pixels across and down, without the axis.
     pub size: (u32, u32),
     /// Device pixels that the axis takes at the left.
@@ -43,7 +47,11 @@ const MAX_WIDTHS: usize = 4_096;
 
 impl Surface {
     /// On these canvases; `None` where the browser gives no 2D context.
-    pub fn new(picture: &HtmlCanvasElement, axis: Option<&HtmlCanvasElement>) -> Option<Self> {
+    pub fn new(
+        picture: &HtmlCanvasElement,
+        axis: Option<&HtmlCanvasElement>,
+        overlay: Option<&HtmlCanvasElement>,
+    ) -> Option<Self> {
         let context = |canvas: &HtmlCanvasElement, options: &JsValue| {
             let context = canvas.get_context_with_context_options("2d", options).ok().flatten()?;
             context.dyn_into::<CanvasRenderingContext2d>().ok()
@@ -54,6 +62,8 @@ impl Surface {
         Some(Self {
             picture: context(picture, &options)?,
             axis: axis.and_then(|axis| context(axis, &JsValue::UNDEFINED)),
+            overlay: overlay.and_then(|overlay| context(overlay, &JsValue::UNDEFINED)),
+            overlaid: Cell::default(),
             size: (0, 0),
             gutter: 0,
             scale: 1.0,
@@ -84,6 +94,10 @@ impl Surface {
         self.fill_colour.set(None);
         if let Some(axis) = &self.axis {
             resize(axis, gutter, size.1);
+        }
+        if let Some(overlay) = &self.overlay {
+            resize(overlay, size.0, size.1);
+            self.overlaid.set(None);
         }
         true
     }
@@ -189,11 +203,36 @@ impl Surface {
         self.picture.fill_rect(rect.left, rect.top, rect.right - rect.left, rect.bottom - rect.top);
     }
 
-    /// A filled rectangle of the tree through which what is below is seen; `opacity` 0 … 1.
-    pub fn veil(&self, rect: Rect, colour: Rgb, opacity: f64) {
-        self.picture.set_global_alpha(opacity);
-        self.fill(rect, colour);
-        self.picture.set_global_alpha(1.0);
+    /// Begins what lies over the picture: empty. Where nothing was, nothing is done.
+    pub fn clear_overlay(&self) {
+        if let Some((overlay, rect)) = self.overlay.as_ref().zip(self.overlaid.take()) {
+            overlay.clear_rect(rect.left, rect.top, rect.right - rect.left, rect.bottom - rect.top);
+        }
+    }
+
+    /// Lays a rectangle over the picture, or its outline.
+    pub fn veil(&self, veil: &Veil) {
+        let Some(overlay) = &self.overlay else { return };
+        let (Rect { left, top, right, bottom }, line) = (veil.rect, 1.5 * self.scale);
+        overlay.set_global_alpha(veil.opacity);
+        if veil.is_outline {
+            overlay.set_stroke_style_str(&css(veil.colour));
+            overlay.set_line_width(line);
+            let across = (right - left - line).max(line);
+            overlay.stroke_rect(left + line / 2.0, top + line / 2.0, across, (bottom - top - line).max(line));
+        } else {
+            overlay.set_fill_style_str(&css(veil.colour));
+            overlay.fill_rect(left, top, right - left, bottom - top);
+        }
+        let room = 2.0 * line;
+        let drawn = Rect { left: left - room, top: top - room, right: right + room, bottom: bottom + room };
+        let all = self.overlaid.get().map_or(drawn, |before| Rect {
+            left: before.left.min(drawn.left),
+            top: before.top.min(drawn.top),
+            right: before.right.max(drawn.right),
+            bottom: before.bottom.max(drawn.bottom),
+        });
+        self.overlaid.set(Some(all));
     }
 
     /// A short line of the axis at `y`.

@@ -28,9 +28,6 @@ pub(super) fn Swatch(store: Store, worker: WorkerIx) -> impl IntoView {
 /// The colours of the first two workers drawn, for keys that show one worker's colour or two.
 pub(super) fn key_colours(store: Store) -> String {
     let workers = store.workers.get();
-    let of = |at: usize| {
-        let drawn = store.drawn.with(|drawn| drawn.get(at).map(|worker| worker.slot()));
-        token(drawn.unwrap_or(Slot(at as u16)), workers)
-    };
-    format!("--key-first: var({}); --key-second: var({})", of(0), of(1))
+    let first = store.drawn.with(|drawn| drawn.first().map(|worker| worker.slot()));
+    format!("--key-first: var({})", token(first.unwrap_or(Slot(0)), workers))
 }

@@ -159,6 +159,8 @@ mod tests {
             workers,
             touched: 0,
             hits: 0,
+            blocks: 1,
+            copies: 0,
         };
         assert_eq!(fills.of_sliver(&sliver(0b00011)).colour, palette.stored);
         assert_eq!(fills.of_sliver(&sliver(0b00101)).colour, palette.evicted);

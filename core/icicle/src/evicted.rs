@@ -92,7 +92,8 @@ mod tests {
         let region = Region::all(tree.forest().expect("grown"));
         let view = Viewport { region, width: SIZE.0, height: SIZE.1, scale: 1.0 };
         let (palette, mut pixels) = (palette(), Pixels::default());
-        let fills = ByOwner { palette: &palette, picked: None };
+        let replicas = crate::palette::ReplicaScale::of(2);
+        let fills = ByOwner { palette: &palette, picked: None, replicas };
         let mut drawn = match lanes {
             None => raster(tree, &view, &palette, &fills, &mut pixels),
             Some(lanes) => super::super::lanes::raster(tree, &view, lanes, &palette, None, None, &mut pixels),

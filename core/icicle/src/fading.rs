@@ -1,4 +1,5 @@
-//! What has just come into the tree lights up, what was just removed fades away. Knows no canvas and no clock.
+//! What has just come into the tree grows in from the top of its box, what was just removed stays as a ghost that fades. Knows no canvas
+//! and no clock.
 //!
 //! It lies above the picture, which shows the present alone: whatever happens here, nothing of it stays.
 
@@ -13,8 +14,10 @@ use crate::viewport::{Rect, Viewport};
 
 /// How long what is new takes to be there, ms.
 const APPEARS_MS: f64 = 400.0;
-/// How long removed blocks take to vanish, ms.
-const VANISHES_MS: f64 = 600.0;
+/// How long the outline of removed blocks takes to vanish, ms: long enough for an eye that looked elsewhere.
+const VANISHES_MS: f64 = 1_500.0;
+/// How much of its colour a ghost has within its outline when it begins.
+const GHOST_BODY: f64 = 0.35;
 /// Changes shown at a time, so that a storm of them costs no more than a breeze; of more, the oldest end at once.
 const MOST: usize = 512;
 /// Narrower or lower boxes are not shown, device pixels.
@@ -36,6 +39,8 @@ pub struct Veil {
     pub colour: Rgb,
     /// How much of it, 0 … 1.
     pub opacity: f64,
+    /// Its outline alone.
+    pub is_outline: bool,
 }
 
 /// What is fading now.
@@ -93,14 +98,22 @@ impl Fadings {
                 (None, _) => Some(rect),
             };
             let Some(rect) = placed.and_then(|rect| visible(rect, view)) else { continue };
-            let left = 1.0 - (now_ms - born_ms) / lasts_ms(change.kind);
-            let opacity = left.clamp(0.0, 1.0);
+            let left = (1.0 - (now_ms - born_ms) / lasts_ms(change.kind)).clamp(0.0, 1.0);
             match change.kind {
-                ChangeKind::Removed => lay(Veil { rect, colour: colour(palette, change.holder), opacity }),
+                ChangeKind::Removed => {
+                    let colour = colour(palette, change.holder);
+                    // Fast at first, so that what is gone is soon not taken for what is there.
+                    let opacity = GHOST_BODY * left * left;
+                    lay(Veil { rect, colour, opacity, is_outline: false });
+                    lay(Veil { rect, colour, opacity: left, is_outline: true });
+                }
                 ChangeKind::Appeared => {
-                    lay(Veil { rect, colour: palette.ground, opacity });
-                    let bottom = rect.bottom.min(rect.top + EDGE * view.scale);
-                    lay(Veil { rect: Rect { bottom, ..rect }, colour: palette.text, opacity });
+                    // What has not grown yet is still ground; its edge goes down with the growth.
+                    let front = rect.bottom - (rect.bottom - rect.top) * left * left;
+                    let cover = Rect { top: front, ..rect };
+                    lay(Veil { rect: cover, colour: palette.ground, opacity: 1.0, is_outline: false });
+                    let edge = Rect { bottom: rect.bottom.min(front + EDGE * view.scale), ..cover };
+                    lay(Veil { rect: edge, colour: palette.text, opacity: left, is_outline: false });
                 }
             }
         }
@@ -152,15 +165,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_comes_out_of_the_ground_and_what_is_gone_keeps_its_colour_for_a_while() {
+    fn what_is_new_grows_in_and_what_is_gone_stays_as_a_ghost_for_a_while() {
         let mut fadings = Fadings::default();
         let changes = [change(ChangeKind::Appeared, 0.0, 10.0), change(ChangeKind::Removed, 50.0, 10.0)];
         fadings.add(1, &changes, 1000.0);
         let now = veils(&fadings, None, 1200.0);
         let p = palette();
-        assert_eq!(now.iter().map(|v| v.colour).collect::<Vec<_>>(), [p.ground, p.text, p.worker(Slot(1))]);
-        assert_eq!(now[0].rect, Rect { left: 0.0, top: 10.0, right: 10.0, bottom: 20.0 });
-        assert!((now[0].opacity - 0.5).abs() < 1e-9 && (now[2].opacity - 2.0 / 3.0).abs() < 1e-9);
+        let gone = p.worker(Slot(1));
+        assert_eq!(now.iter().map(|v| v.colour).collect::<Vec<_>>(), [p.ground, p.text, gone, gone]);
+        assert_eq!(now[0].rect, Rect { left: 0.0, top: 17.5, right: 10.0, bottom: 20.0 }, "at half its time");
+        assert_eq!(now[2].rect, Rect { left: 50.0, top: 10.0, right: 60.0, bottom: 20.0 });
+        assert_eq!([now[2].is_outline, now[3].is_outline], [false, true]);
+        assert!(now[0].opacity == 1.0 && now[2].opacity < now[3].opacity && now[3].opacity < 1.0);
     }
 
     #[test]
@@ -172,7 +188,7 @@ mod tests {
             0.0,
         );
         assert!(fadings.go_on(APPEARS_MS));
-        assert_eq!(veils(&fadings, None, APPEARS_MS).len(), 1);
+        assert_eq!(veils(&fadings, None, APPEARS_MS).len(), 2);
         assert!(!fadings.go_on(VANISHES_MS));
         assert!(veils(&fadings, None, VANISHES_MS).is_empty());
     }
@@ -183,7 +199,7 @@ mod tests {
         let changes = [change(ChangeKind::Removed, 0.0, 10.0)];
         fadings.add(1, &changes, 0.0);
         fadings.add(1, &changes, 10.0);
-        assert_eq!(veils(&fadings, None, 10.0).len(), 1);
+        assert_eq!(veils(&fadings, None, 10.0).len(), 2);
         fadings.stop(2);
         fadings.add(2, &changes, 20.0);
         assert!(!fadings.go_on(20.0) && veils(&fadings, None, 20.0).is_empty());
@@ -195,8 +211,8 @@ mod tests {
         let changes = [change(ChangeKind::Removed, 0.0, 10.0); 200];
         (1..=10).for_each(|revision| fadings.add(revision, &changes, f64::from(revision as u32)));
         let now = veils(&fadings, None, 10.0);
-        assert_eq!(now.len(), MOST);
-        assert!(now[MOST - 1].opacity > now[0].opacity, "the latest are retained");
+        assert_eq!(now.len(), 2 * MOST);
+        assert!(now[2 * MOST - 1].opacity > now[1].opacity, "the latest are retained");
     }
 
     #[test]

@@ -146,8 +146,7 @@ impl Fills for ByHeat<'_> {
         let owners = match sliver.holder {
             Holder::NoWorker => 0,
             Holder::One(_) => 1,
-            // Workers from 64 on have no bit.
-            Holder::Several => sliver.workers.count_ones().max(2) as usize,
+            Holder::Several => sliver.replicas(),
         };
         let is_dimmed = lacks_sliver(self.picked, sliver);
         self.fill(owners > 0, owners, sliver.touched, sliver.hits, is_dimmed)

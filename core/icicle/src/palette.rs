@@ -1,7 +1,9 @@
 //! Colours as the style sheet's tokens give them, and which of them a worker has. No colour is written here.
 
 pub use radixscope_export::colour::{Rgb, blend, contrast, css, ink};
-pub use radixscope_export::tree::svg::colours::{FEW, MANY, shared_body};
+pub use radixscope_export::tree::svg::colours::{
+    FEW, MANY, REPLICA_SHADES, ReplicaScale, replicas_to_text, shared_body,
+};
 pub use radixscope_export::tree::svg::label;
 use radixscope_model::id::Slot;
 
@@ -49,6 +51,11 @@ pub fn token(worker: Slot, workers: usize) -> String {
     }
 }
 
+/// Name of the token with a shade of shared blocks.
+pub fn replicas_token(shade: usize) -> String {
+    format!("--tree-replicas-{}", shade + 1)
+}
+
 /// Name of the token with the colour of a session.
 pub fn session_token(slot: Slot) -> String {
     token(slot, MANY)
@@ -59,8 +66,10 @@ pub fn session_token(slot: Slot) -> String {
 pub struct Palette {
     /// Behind everything.
     pub ground: Rgb,
-    /// Blocks that several workers hold.
+    /// Blocks that several workers hold, where it is not said how many: their frames.
     pub shared: Rgb,
+    /// The same by how many, see [`ReplicaScale`].
+    pub replicas: [Rgb; REPLICA_SHADES],
     /// Blocks that are cached on no worker, but are parents of cached ones.
     pub evicted_parent: Rgb,
     /// Text.
@@ -96,6 +105,7 @@ impl Palette {
         Self {
             ground: colour("--panel"),
             shared: colour("--tree-shared"),
+            replicas: std::array::from_fn(|shade| colour(&replicas_token(shade))),
             evicted_parent: colour("--tree-no-worker"),
             text: colour("--text"),
             quiet: colour("--text-quiet"),
@@ -178,7 +188,11 @@ mod tests {
     #[test]
     fn labels_are_read_on_every_box() {
         each_theme(|dark, palette, workers| {
-            for colour in (0..workers).map(|i| palette.worker(Slot(i as u16))).chain([palette.shared]) {
+            for colour in (0..workers)
+                .map(|i| palette.worker(Slot(i as u16)))
+                .chain([palette.shared])
+                .chain(palette.replicas)
+            {
                 assert!(contrast(ink(colour), colour) >= 4.5, "{colour:?}, dark {dark}");
             }
         });

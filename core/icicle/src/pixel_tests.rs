@@ -10,7 +10,7 @@ use radixscope_export::tree::recency::NEWEST_MS;
 
 /// Where the scale of last use ends here.
 const OLDEST_MS: u64 = 60 * 60 * 1_000;
-use crate::palette::{Palette, Pattern, blend, contrast, ink, parse};
+use crate::palette::{Palette, Pattern, ReplicaScale, blend, contrast, ink, parse};
 use crate::raster::{ByOwner, DIMMED, Drawn, Fills, Pixels, raster};
 use crate::testing::{palette, store, store_at, token_text};
 use crate::viewport::{Region, Viewport};
@@ -27,7 +27,12 @@ fn draw(tree: &mut Tree, arrangement: Arrangement, size: (u32, u32), fills: &dyn
 }
 
 fn by_owner(tree: &mut Tree, arrangement: Arrangement, size: (u32, u32)) -> (Pixels, Drawn) {
-    draw(tree, arrangement, size, &ByOwner { palette: &palette(), picked: None })
+    draw(
+        tree,
+        arrangement,
+        size,
+        &ByOwner { palette: &palette(), picked: None, replicas: ReplicaScale::of(3) },
+    )
 }
 
 /// Worker 0 holds one block, worker 1 nine, under tokens hashes in this order.
@@ -76,7 +81,7 @@ fn many_narrow_boxes_are_one_run_that_says_how_many_and_whose() {
     let (pixels, drawn) = by_owner(&mut tree, Arrangement::default(), (100, 100));
     let [run] = drawn.runs[..] else { panic!("{:?}", drawn.runs) };
     assert_eq!((run.chains, run.blocks, run.workers), (300, 300, 0b110));
-    assert_eq!(pixels.at(99, 0), palette().shared, "of two workers, in one column");
+    assert_eq!(pixels.at(99, 0), palette().replicas[0], "of two workers, in one column");
 }
 
 #[test]
@@ -118,8 +123,8 @@ fn a_pattern_goes_through_from_box_to_box() {
 }
 
 #[test]
-fn a_box_of_more_owners_than_ticks_has_room_for_their_number_from_24_pixels_on() {
-    for (width, labels) in [(24, 1), (23, 0)] {
+fn a_box_of_more_owners_than_ticks_has_room_for_their_number_from_15_pixels_on() {
+    for (width, labels) in [(15, 1), (14, 0)] {
         let mut tree = Tree::default();
         (0..17).for_each(|worker| store(&mut tree, worker, [1]));
         let (_, drawn) = by_owner(&mut tree, Arrangement::default(), (width, 14));

@@ -9,7 +9,7 @@ use radixscope_model::id::Slot;
 use radixscope_state::tree::forest::{Chain, ChainId, Holder, NarrowBoxes, Sliver, VisibleBox};
 use radixscope_state::tree::{OwnerSet, Tree};
 
-use crate::palette::{Palette, Pattern, Rgb, blend, shared_body};
+use crate::palette::{Palette, Pattern, ReplicaScale, Rgb, blend};
 use crate::viewport::{Rect, Viewport};
 
 /// More owners than this are not drawn as ticks one by one; the label counts them.
@@ -18,12 +18,13 @@ pub const MAX_TICKS: usize = 16;
 pub const DIMMED: f64 = 0.22;
 /// A box at least this wide, in CSS pixels, has a gap to its neighbour.
 const GAP_FROM: f64 = 4.0;
-/// Height of the ticks, in CSS pixels.
-const TICK_HEIGHT: f64 = 4.0;
-/// Widest tick, in CSS pixels.
-const TICK_WIDTH: f64 = 14.0;
-/// Smallest box that has room for text, in CSS pixels.
+/// Height of the ticks and of the ground below them, in CSS pixels.
+pub const TICKS_HEIGHT: usize = 8;
+/// Narrowest and widest tick, in CSS pixels: a narrower one is not seen from a metre away.
+const TICK_WIDTH: (usize, usize) = (3, 20);
+/// Smallest box that has room for text, in CSS pixels; and the width of one that must say a number, because it has no ticks.
 const LABEL_FROM: (f64, f64) = (24.0, 14.0);
+const COUNT_FROM: f64 = 15.0;
 
 /// Smallest run that is reported as one, in CSS pixels across or down.
 const POINTED_FROM: f64 = 3.0;
@@ -247,9 +248,10 @@ pub fn raster(
                 return;
             }
             let fill = fills.of_chain(tree, chain);
-            painter.draw(tree.chain_owners(chain), rect, fill, pixels);
+            let owners = tree.chain_owners(chain);
+            painter.draw(owners, rect, fill, pixels);
             let rect = rect.within(width, height);
-            if has_label(rect, view.scale) {
+            if has_label(rect, view.scale) || has_count(rect, owners.len(), view.scale) {
                 drawn.labelled.push(Labelled { id, rect, fill });
             }
         }
@@ -263,45 +265,52 @@ pub fn raster(
     drawn
 }
 
-/// Fills by owner: a worker's colour where it alone holds, the neutral one where several do.
+/// Fills by owner: a worker's colour where it alone holds, a neutral one where several do, deeper for more.
 pub struct ByOwner<'a> {
     /// Colours.
     pub palette: &'a Palette,
     /// The worker picked out: what others hold is dimmed.
     pub picked: Option<Slot>,
+    /// How deep the colour of so many owners is.
+    pub replicas: ReplicaScale,
 }
 
 impl ByOwner<'_> {
-    fn fill(&self, holder: Holder, dimmed: bool) -> Fill {
-        let Palette { ground, shared, evicted_parent, .. } = *self.palette;
+    /// `replicas` counts where several hold.
+    fn fill(&self, holder: Holder, replicas: usize, dimmed: bool) -> Fill {
+        let Palette { ground, evicted_parent, .. } = *self.palette;
         let (colour, pattern) = match holder {
             Holder::NoWorker => (evicted_parent, Pattern::Plain),
             Holder::One(worker) => (self.palette.worker(worker), Pattern::of(worker)),
-            Holder::Several => (shared, Pattern::Plain),
+            Holder::Several => (self.palette.replicas[self.replicas.shade(replicas)], Pattern::Plain),
         };
         let colour = if dimmed { blend(ground, colour, DIMMED) } else { colour };
         Fill::of(colour, ground, pattern)
     }
 
-    fn framed(&self, fill: Fill) -> Fill {
-        Fill { colour: shared_body(self.palette.ground, fill.colour), ..fill }
+    /// With a frame that is seen on the ground where the colour of few replicas hardly is.
+    fn framed(&self, fill: Fill, dimmed: bool) -> Fill {
+        let Palette { ground, shared, .. } = *self.palette;
+        Fill { mark: if dimmed { blend(ground, shared, DIMMED) } else { shared }, ..fill }
     }
 }
 
 impl Fills for ByOwner<'_> {
     fn of_chain(&self, tree: &Tree, chain: &Chain) -> Fill {
         let owners = tree.chain_owners(chain);
-        let fill = self.fill(Holder::of(owners), lacks(self.picked, owners));
-        if owners.len() > 1 { self.framed(fill) } else { fill }
+        let (replicas, dimmed) = (owners.len(), lacks(self.picked, owners));
+        let fill = self.fill(Holder::of(owners), replicas, dimmed);
+        if replicas > 1 { self.framed(fill, dimmed) } else { fill }
     }
 
+    /// Of several workers: as deep as its blocks have replicas on average.
     fn of_sliver(&self, sliver: &Sliver) -> Fill {
-        self.fill(sliver.holder, lacks_sliver(self.picked, sliver))
+        self.fill(sliver.holder, sliver.replicas(), lacks_sliver(self.picked, sliver))
     }
 
     fn of_tick(&self, worker: Slot) -> Option<Fill> {
         let dimmed = self.picked.is_some_and(|picked| picked != worker);
-        Some(self.fill(Holder::One(worker), dimmed))
+        Some(self.fill(Holder::One(worker), 1, dimmed))
     }
 }
 
@@ -331,14 +340,9 @@ impl Painter<'_> {
 
     /// One tick per owner along the upper edge, on a strip of ground so that hues are distinguished.
     fn draw_ticks(&self, owners: &OwnerSet, x: (usize, usize), y: (usize, usize), pixels: &mut Pixels) {
-        let height = (TICK_HEIGHT as usize) * self.scale;
-        let n = owners.len();
-        let room = x.1 - x.0;
-        let step = (room / n).min(TICK_WIDTH as usize * self.scale);
         let gap = self.scale;
-        if n > MAX_TICKS || step < 2 * gap + 1 || y.1 - y.0 < height + 3 * gap {
-            return;
-        }
+        let height = TICKS_HEIGHT * gap - gap;
+        let Some(step) = tick_step((x.1 - x.0, y.1 - y.0), owners.len(), gap) else { return };
         let mut ground = Some(self.palette.ground);
         for (i, worker) in owners.iter().enumerate() {
             let Some(fill) = self.fills.of_tick(worker) else { return };
@@ -421,6 +425,22 @@ impl Stripes {
     }
 }
 
+/// From one tick to the next in a box of this size, device pixels; `None` where there is no room for so many, or they are too many to
+/// be told one by one.
+fn tick_step((width, height): (usize, usize), owners: usize, scale: usize) -> Option<usize> {
+    let (least, most) = TICK_WIDTH;
+    let step = (width / owners.max(1)).min((most + 1) * scale);
+    let has_room = step >= (least + 1) * scale && height >= (TICKS_HEIGHT + 2) * scale;
+    (owners <= MAX_TICKS && has_room).then_some(step)
+}
+
+/// Whether a box has a tick for each of its owners; else a number says how many they are.
+pub fn has_ticks(rect: Rect, owners: usize, scale: f64) -> bool {
+    let scale = scale.round().max(1.0) as usize;
+    let (x, y) = body(rect, (usize::from(u16::MAX), usize::from(u16::MAX)), scale);
+    owners > 1 && tick_step((x.1 - x.0, y.1 - y.0), owners, scale).is_some()
+}
+
 /// Columns and rows that a box covers of so many, without the gap to its neighbours.
 pub(crate) fn body(rect: Rect, size: (usize, usize), gap: usize) -> ((usize, usize), (usize, usize)) {
     let (mut x, mut y) = (span(rect.left, rect.right, size.0), span(rect.top, rect.bottom, size.1));
@@ -445,6 +465,14 @@ pub(crate) fn has_label(visible: Rect, scale: f64) -> bool {
         && visible.bottom - visible.top >= LABEL_FROM.1 * scale
 }
 
+/// Whether the visible part of a box of several owners has room for their number alone, and none for their ticks.
+fn has_count(visible: Rect, owners: usize, scale: f64) -> bool {
+    owners > 1
+        && visible.right - visible.left >= COUNT_FROM * scale
+        && visible.bottom - visible.top >= LABEL_FROM.1 * scale
+        && !has_ticks(visible, owners, scale)
+}
+
 /// Whole pixels from `from` to `to`, at least one, within `0 … limit`.
 pub(crate) fn span(from: f64, to: f64, limit: usize) -> (usize, usize) {
     let first = (from.round().max(0.0) as usize).min(limit.saturating_sub(1));
@@ -465,7 +493,8 @@ mod tests {
         let region = Region::all(tree.forest().expect("grown"));
         let view = Viewport { region, width, height, scale: 1.0 };
         let (mut pixels, palette) = (Pixels::default(), palette());
-        let fills = ByOwner { palette: &palette, picked: picked.map(Slot) };
+        let replicas = ReplicaScale::of(3);
+        let fills = ByOwner { palette: &palette, picked: picked.map(Slot), replicas };
         let drawn = raster(tree, &view, &palette, &fills, &mut pixels);
         (pixels, drawn)
     }
@@ -481,11 +510,11 @@ mod tests {
     }
 
     #[test]
-    fn one_owner_gives_its_colour_and_several_give_the_neutral_one() {
+    fn one_owner_gives_its_colour_and_several_give_a_neutral_one() {
         let (pixels, _) = draw(&mut three(), 100, 60, None);
         let p = palette();
         assert_eq!(pixels.at(30, 30), p.worker(Slot(0)));
-        assert_eq!(pixels.at(75, 20), shared_body(p.ground, p.shared));
+        assert_eq!(pixels.at(75, 20), p.replicas[0], "two of three workers");
         assert_eq!(pixels.at(75, 28), p.shared, "its frame");
         assert_eq!(pixels.at(75, 40), p.ground, "below the shared chain of 30");
         assert_eq!(pixels.at(95, 5), p.worker(Slot(2)));
@@ -506,8 +535,27 @@ mod tests {
         assert_eq!(pixels.at(62, 1), p.worker(Slot(0)));
         assert_eq!(pixels.at(76, 1), p.worker(Slot(1)));
         assert_eq!(pixels.at(73, 1), p.ground, "between two ticks");
-        assert_eq!(pixels.at(62, 4), p.ground, "below the ticks");
-        assert_eq!(pixels.at(62, 6), shared_body(p.ground, p.shared));
+        assert_eq!(pixels.at(62, 7), p.ground, "below the ticks");
+        assert_eq!(pixels.at(62, 9), p.replicas[0]);
+    }
+
+    #[test]
+    fn a_shared_box_is_deeper_the_more_workers_hold_it() {
+        let mut tree = three();
+        (1..3).for_each(|worker| store(&mut tree, worker, 1..=60));
+        let (pixels, _) = draw(&mut tree, 100, 60, None);
+        let p = palette();
+        assert_eq!([pixels.at(30, 30), pixels.at(75, 20)], [p.replicas[3], p.replicas[0]]);
+    }
+
+    #[test]
+    fn ticks_are_wide_enough_to_be_seen_and_else_a_number_says_how_many() {
+        let rect = |width| Rect { left: 0.0, top: 0.0, right: width, bottom: 40.0 };
+        assert!(has_ticks(rect(17.0), 4, 1.0) && !has_ticks(rect(16.0), 4, 1.0), "3 pixels and a gap each");
+        assert!(!has_ticks(rect(33.0), 4, 2.0) && has_ticks(rect(34.0), 4, 2.0), "of CSS pixels");
+        assert_eq!([has_count(rect(16.0), 4, 1.0), has_count(rect(17.0), 4, 1.0)], [true, false]);
+        assert!(!has_count(rect(14.0), 4, 1.0), "no room for a number either");
+        assert!(has_count(rect(400.0), MAX_TICKS + 1, 1.0) && !has_count(rect(400.0), 1, 1.0));
     }
 
     #[test]
@@ -515,7 +563,7 @@ mod tests {
         let mut tree = Tree::default();
         (0..MAX_TICKS as u16 + 1).for_each(|w| store(&mut tree, w, 1..=50));
         let (pixels, _) = draw(&mut tree, 400, 100, None);
-        assert_eq!(pixels.at(5, 0), palette().shared);
+        assert_eq!(pixels.at(5, 0), palette().shared, "the frame");
     }
 
     #[test]
@@ -523,7 +571,7 @@ mod tests {
         let (pixels, _) = draw(&mut three(), 100, 60, Some(1));
         let p = palette();
         assert_eq!(pixels.at(30, 30), blend(p.ground, p.worker(Slot(0)), DIMMED));
-        assert_eq!(pixels.at(75, 20), shared_body(p.ground, p.shared));
+        assert_eq!(pixels.at(75, 20), p.replicas[0]);
     }
 
     #[test]
@@ -544,7 +592,16 @@ mod tests {
         store(&mut tree, 1, [200_001, 200_002, 200_003]);
         store(&mut tree, 2, [200_001, 200_004]);
         let (pixels, _) = draw(&mut tree, 10, 100, None);
-        assert_eq!(pixels.at(9, 0), palette().shared);
+        assert_eq!(pixels.at(9, 0), palette().replicas[0]);
+    }
+
+    #[test]
+    fn a_column_is_as_deep_as_its_blocks_have_replicas_on_average() {
+        let mut tree = Tree::default();
+        store(&mut tree, 0, 1..=100_000);
+        (0..3).for_each(|worker| store(&mut tree, worker, 200_001..=200_004));
+        let (pixels, _) = draw(&mut tree, 10, 100, None);
+        assert_eq!(pixels.at(9, 0), palette().replicas[3]);
     }
 
     #[test]

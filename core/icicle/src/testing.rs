@@ -11,6 +11,10 @@ pub fn palette() -> Palette {
     let value = |name: &str| match name {
         "--panel" => "#101010".to_owned(),
         "--tree-shared" => "#808080".to_owned(),
+        "--tree-replicas-1" => "#303038".to_owned(),
+        "--tree-replicas-2" => "#484850".to_owned(),
+        "--tree-replicas-3" => "#606068".to_owned(),
+        "--tree-replicas-4" => "#a0a0a8".to_owned(),
         "--tree-no-worker" => "#202020".to_owned(),
         other => format!("#{0}{0}{0}0{0}", other.bytes().last().map_or(0, |b| b - b'0').min(9)),
     };

@@ -196,6 +196,32 @@ async fn an_open_decision_is_painted_with_its_cost_gap_and_leads_to_the_next() {
         depths.sort_by_key(|n| n.as_u64());
         seen.sort_by_key(|n| n.as_u64());
         assert_eq!(seen, depths);
+        assert_eq!(page.attribute("[data-testid=duel]", "data-prompt").await, Some(decision["isl_blocks"].to_string()));
+        let lanes = page
+            .eval(
+                "[...document.querySelectorAll('[data-testid=tree-candidate]')].map(r => [r.dataset.worker, +r.dataset.depth,
+                    +r.dataset.computed, +r.dataset.load, +r.dataset.cost, r.classList.contains('chosen'),
+                    r.querySelector('.duel-prompt').clientWidth, r.querySelector('.device')?.getBoundingClientRect().width ?? 0])",
+            )
+            .await;
+        let lanes = lanes.as_array().unwrap();
+        assert_eq!(lanes[0][5], true, "the winner is first: {lanes:?}");
+        let (workers, isl) = (server.cluster().await, decision["isl_blocks"].as_f64().unwrap());
+        for lane in lanes {
+            // W1 is the first worker that was seen.
+            let at: usize = lane[0].as_str().and_then(|label| label[1..].parse().ok()).expect("W1 and so on");
+            let worker = &workers["workers"][at - 1]["worker_id"];
+            let candidate = candidates.iter().find(|candidate| candidate["worker_id"] == *worker).expect("the same ones");
+            let number = |at: usize| lane[at].as_f64().unwrap();
+            let of = |field: &str| candidate[field].as_f64().unwrap();
+            assert_eq!((number(1), number(3), number(4)), (of("overlap_blocks"), of("decode_blocks"), of("cost")));
+            assert_eq!(lane[5], candidate["selected"]);
+            let lower = of("host_blocks") + of("disk_blocks");
+            assert_eq!(number(2), (isl - of("overlap_blocks") - lower).max(0.0), "{lane} of {candidate}");
+            let share = number(7) / number(6);
+            assert!((share - of("overlap_blocks") / isl).abs() < 0.02, "{lane} of {isl} blocks");
+        }
+        assert!(page.text("decision-why").await.unwrap().contains("was chosen"));
         page.screenshot("tree-decision").await;
         page.click("decision-older").await;
         page.until("an older one is open", async |page| {

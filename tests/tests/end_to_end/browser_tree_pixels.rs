@@ -103,7 +103,8 @@ async fn a_box_has_its_workers_colour_and_a_shared_one_a_tick_for_each_in_both_t
             let few = [1, 2, 3].map(|n| format!("--series-few-{n}"));
             let (w0, w1, w2) =
                 (token(page, &few[0]).await, token(page, &few[1]).await, token(page, &few[2]).await);
-            let (shared, ground) = (token(page, "--tree-shared").await, token(page, "--panel").await);
+            // The faintest of the shades: two of three workers.
+            let (shared, ground) = (token(page, "--tree-replicas-1").await, token(page, "--panel").await);
             let (width, height) = size(page).await;
             let at = |x: f64, y: f64| (width * x / 100.0, height * y / 60.0);
             let begin = (width * 0.6).round();
@@ -113,13 +114,20 @@ async fn a_box_has_its_workers_colour_and_a_shared_one_a_tick_for_each_in_both_t
                 at(95.0, 5.0),
                 at(95.0, 30.0),
                 (begin + 3.0, 1.0),
-                (begin + 13.0, 1.0),
-                (begin + 17.0, 1.0),
+                (begin + 20.0, 1.0),
+                (begin + 24.0, 1.0),
             ];
-            // Shared blocks are quieter than owned ones.
-            let shared = blend(ground, shared, 0.42);
             let expected = [w0, shared, w2, ground, w0, ground, w1];
             until_pixels(page, "boxes and ticks have their colours", &places, &expected).await;
+            let steps = page.texts("[data-testid=legend-replicas] b").await;
+            assert_eq!(steps, ["2", "3: all"], "the legend numbers the shades");
+            let shades = page
+                .eval(
+                    "[...document.querySelectorAll('[data-testid=legend-replicas] .key')]
+                        .map(key => getComputedStyle(key).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number))",
+                )
+                .await;
+            assert_eq!(shades, json!([shared, token(page, "--tree-replicas-4").await]));
         }
     })
     .await;

@@ -32,6 +32,7 @@ mod browser_tree;
 mod browser_tree_boxes;
 mod browser_tree_find;
 mod browser_tree_grid;
+mod browser_tree_lights;
 mod browser_tree_paused;
 mod browser_tree_pixels;
 mod browser_whatif;

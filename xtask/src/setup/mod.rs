@@ -12,6 +12,7 @@ use crate::{
 
 mod browser;
 mod cargo_tools;
+mod film;
 mod kubernetes;
 mod other_browsers;
 mod prometheus;
@@ -39,6 +40,9 @@ pub(crate) enum Purpose {
     /// Run a server for hours among brokers that fail
     #[value(skip)]
     Soak,
+    /// Make a film of the page
+    #[value(skip)]
+    Film,
     /// Run the fuzz targets
     #[value(skip)]
     Fuzz,
@@ -96,7 +100,11 @@ pub(crate) fn missing(workspace: &Workspace, purpose: Purpose) -> Vec<Box<dyn Ne
         | Purpose::All
         | Purpose::Browsers
         | Purpose::Duckdb
+        | Purpose::Film
         | Purpose::Static => {
+            if purpose == Purpose::Film {
+                needs.push(Box::new(film::Encoder));
+            }
             if purpose == Purpose::Static {
                 needs.push(Box::new(rust_target::MUSL_LIBRARY));
             }

@@ -9,7 +9,7 @@ use radixscope_icicle::evicted;
 use radixscope_icicle::fading::Fadings;
 use radixscope_icicle::heat::{self, ByHeat, Measure, Scale};
 use radixscope_icicle::lanes::{self, Lanes};
-use radixscope_icicle::palette::{Palette, Rgb, label};
+use radixscope_icicle::palette::{Palette, ReplicaScale, Rgb, label};
 use radixscope_icicle::raster::{ByOwner, Drawn, Fills, Pixels, raster};
 use radixscope_icicle::sessions::BySession;
 use radixscope_icicle::viewport::{Rect, Viewport};
@@ -37,6 +37,8 @@ pub(super) struct How {
     pub lanes: Option<Lanes>,
     /// The worker picked out.
     pub picked: Option<Slot>,
+    /// How deep the colour of shared boxes is.
+    pub replicas: ReplicaScale,
 }
 
 impl How {
@@ -160,7 +162,8 @@ impl Brush {
         // Of changes each has its own colour for what a worker picked out does not hold.
         let picked = picked.filter(|_| !is_of_changes).and_then(|worker| cluster.slot(worker));
         let sessions = (choice.heat == Heat::Sessions).then(|| self.sessions.look(cluster, forest));
-        How { measure, sessions, is_of_changes, lanes, picked }
+        let replicas = ReplicaScale::of(cluster.cluster.pool_workers(cluster.pool));
+        How { measure, sessions, is_of_changes, lanes, picked, replicas }
     }
 
     /// Sessions with colours, as of the last look.
@@ -229,31 +232,29 @@ impl Brush {
         }
     }
 
-    /// Lays what fades over the picture. Says whether that goes on with the next frame.
-    pub(super) fn fade(
-        &mut self,
-        how: &How,
-        surface: &Surface,
-        forest: &Forest,
-        view: &Viewport,
-        palette: &Palette,
-        is_moving: bool,
-    ) -> bool {
-        let now = now_ms();
-        let goes_on = self.fadings.go_on(now);
-        if !goes_on && forest.changes().is_empty() {
-            return false;
-        }
+    /// Takes what an update of the forest brought and took.
+    pub(super) fn take_changes(&mut self, forest: &Forest, is_moving: bool) {
         // What is gone stands where it stood: with a moving camera it would only confuse.
         if is_moving || theme::less_motion() {
             self.fadings.stop(forest.revision());
-            return false;
+        } else {
+            self.fadings.add(forest.revision(), forest.changes(), now_ms());
         }
-        self.fadings.add(forest.revision(), forest.changes(), now);
-        self.fadings.veils(view, how.lanes.as_ref(), palette, now, |veil| {
-            surface.veil(veil.rect, veil.colour, veil.opacity);
-        });
-        self.fadings.go_on(now)
+    }
+
+    /// Lays what appears and fades over the picture. Says whether that goes on.
+    pub(super) fn fade(
+        &mut self,
+        surface: &Surface,
+        lanes: Option<&Lanes>,
+        view: &Viewport,
+        palette: &Palette,
+    ) -> bool {
+        let now = now_ms();
+        let goes_on = self.fadings.go_on(now);
+        surface.clear_overlay();
+        self.fadings.veils(view, lanes, palette, now, |veil| surface.veil(&veil));
+        goes_on
     }
 
     fn with_fills<T>(&self, how: &How, palette: &Palette, look: impl FnOnce(&dyn Fills) -> T) -> T {
@@ -264,7 +265,7 @@ impl Brush {
                 look(&BySession { palette, sessions: &self.sessions.boxes, picked })
             }
             (Some(measure), Some((_, scale))) => look(&ByHeat { palette, scale, measure, picked }),
-            _ => look(&ByOwner { palette, picked }),
+            _ => look(&ByOwner { palette, picked, replicas: how.replicas }),
         }
     }
 }

@@ -1,23 +1,21 @@
-//! The open decision beside the tree: as text, with every candidate's depth and cost, and the way to the next one.
+//! The open decision beside the tree: as text, with its candidates over the same prompt, and the way to the next one.
 
 use leptos::prelude::*;
+use radixscope_export::panel::duel::{Duel, DuelLane};
 use radixscope_icicle::camera::Goal;
 use radixscope_icicle::crumb::Crumb;
-use radixscope_icicle::palette::label;
+use radixscope_icicle::palette::{label, token};
 use radixscope_model::id::DecisionId;
 use radixscope_router::explain::Short;
 use radixscope_state::cluster::DecisionEntry;
 
 use super::state::TreeView;
 use crate::format::{self, UNKNOWN};
-use crate::store::ViewContext;
+use crate::store::{Store, ViewContext};
 use crate::url::Panel;
 use crate::view::chip::Chip;
 use crate::view::control::view;
 use crate::view::ledger::ON_PARTIAL_TREE;
-
-/// Candidates listed at most: the cheapest.
-const CANDIDATES: usize = 24;
 
 /// Moves the camera to the path of a decision when it is opened.
 pub(super) fn follow(tree: TreeView) {
@@ -130,52 +128,88 @@ fn One(tree: TreeView, decided: DecisionEntry) -> impl IntoView {
     let store = tree.store;
     let id = decided.decision.id;
     let (chosen, is_partial) = (decided.decision.worker, decided.partial);
-    let mut candidates = decided.decision.candidates.to_vec();
-    candidates.sort_by(|a, b| a.cost.total_cmp(&b.cost).then(a.worker.cmp(&b.worker)));
-    let left_out = candidates.len().saturating_sub(CANDIDATES);
-    let line = |c: radixscope_model::record::Candidate| {
-        let is_chosen = c.worker == chosen;
-        view! {
-            <tr class:chosen=is_chosen data-testid="tree-candidate" data-worker=label(c.worker) data-depth=c.overlap_blocks>
-                <th scope="row"><Chip store worker=c.worker/> {is_chosen.then_some(" chosen")}</th>
-                <td>{format::count(c.overlap_blocks.into())}</td>
-                <td>{Short((c.cost * 10.0).round() / 10.0).to_string()}</td>
-            </tr>
-        }
-    };
-    let table = (!candidates.is_empty()).then(|| {
-        view! {
-            <table class="copies-table">
-                <thead><tr><th scope="col">"Worker"</th><th scope="col">"Cached, blocks"</th><th scope="col">"Cost, blocks"</th></tr></thead>
-                <tbody>{candidates.into_iter().take(CANDIDATES).map(line).collect_view()}</tbody>
-            </table>
-        }
-    });
+    let duel = Duel::of(&decided);
+    let left_out = duel.as_ref().map_or(0, |duel| duel.left_out);
+    let duel = duel.map(|duel| view! { <Lanes store duel/> });
     let more = (left_out > 0)
         .then(|| format!("{} with a higher cost are under Decisions.", format::count(left_out as u64)));
     let prompt = decided
         .decision
         .isl_blocks
         .map_or(UNKNOWN.to_owned(), |blocks| format::plural(blocks, "block", "blocks"));
-    let head = format!(
-        "#{id}, prompt of {prompt}{}",
-        decided.decision.request_id.as_ref().map_or(String::new(), |request| format!(", request {request}"))
-    );
+    let head = format!("#{id}, prompt of {prompt}");
+    let request = decided.decision.request_id.as_ref().map(|request| format!("Request {request}"));
     let cost_gap = format!("{} {}", label(chosen), decided.cost_gap_text(label));
     let to_ledger =
         move |_| store.address.update(|address| *address = address.with_decision(Panel::Decisions, id));
     view! {
         <h3 class="side-title" data-testid="decision-head">{head}</h3>
+        <p class="side-margin" data-testid="decision-margin">{cost_gap}</p>
+        {duel}
+        {more.map(|more| view! { <p class="caption">{more}</p> })}
+        <p class="caption" data-testid="decision-why">{decided.why(label)}</p>
+        {is_partial.then(|| view! { <p class="partial-note" data-testid="decision-partial">{ON_PARTIAL_TREE}</p> })}
         <p class="caption" role="status" data-testid="painted">{move || match tree.choice.get() {
             choice if choice.table => "The table shows no path: choose Icicle to see it.".to_owned(),
             choice if choice.lanes => "Lanes show no path: choose Icicle to see it.".to_owned(),
             _ => tree.painted.description.get(),
         }}</p>
-        <p class="side-margin" data-testid="decision-margin">{cost_gap}</p>
-        <p class="caption">{decided.why(label)}</p>
-        {is_partial.then(|| view! { <p class="partial-note" data-testid="decision-partial">{ON_PARTIAL_TREE}</p> })}
-        {table}
-        {more.map(|more| view! { <p class="caption">{more}</p> })}
+        {request.map(|request| view! { <p class="caption duel-request">{request}</p> })}
         <p class="side-actions"><button class="plain" on:click=to_ledger>"Open in Decisions"</button></p>
     }
+}
+
+/// Every candidate over the same prompt: what it had cached, what it would have computed, its load; the winner first.
+#[component]
+fn Lanes(store: Store, duel: Duel) -> impl IntoView {
+    let share = |part: f64, whole: f64| format::width(if whole > 0.0 { part / whole } else { 0.0 });
+    let prompt = duel.prompt;
+    let lane = |lane: DuelLane| {
+        let DuelLane { worker, device, lower, computed, load, cost, beyond_chosen, is_chosen, sum } = lane;
+        let part = |class: &'static str, blocks: u64| {
+            let width = share(blocks as f64, prompt as f64);
+            (blocks > 0).then(|| view! { <i class=class style=format!("width:{width}")></i> })
+        };
+        let parts = [part("device", device), part("lower", lower), part("computed", computed.unwrap_or(0))];
+        let colour = move || format!("--c:var({})", token(worker.slot(), store.workers.get()));
+        let beyond = (!is_chosen).then(|| {
+            let sign = if beyond_chosen < 0.0 { '−' } else { '+' };
+            format!(" {sign}{}", Short(tenth(beyond_chosen.abs())))
+        });
+        let lower_text = (lower > 0).then(|| format!("+{}", format::count(lower)));
+        let computed_text = computed.map_or(UNKNOWN.to_owned(), format::count);
+        view! {
+            <tr class:chosen=is_chosen style=move || colour() data-testid="tree-candidate" data-worker=label(worker) data-depth=device.to_string()
+                data-computed=computed.map(|blocks| blocks.to_string()) data-load=load.to_string() data-cost=cost.to_string()>
+                <th scope="row"><Chip store worker/> {is_chosen.then(|| view! { <span class="mark-word chosen">"wins"</span> })}</th>
+                <td class="duel-picture" aria-hidden="true">
+                    <span class="duel-prompt">{parts}</span>
+                    <span class="duel-load"><i style=format!("width:{}", share(load, duel.most_load))></i></span>
+                </td>
+                <td><i class="duel-key device" aria-hidden="true"></i>{format::count(device)}{lower_text}" cached"</td>
+                <td><i class="duel-key computed" aria-hidden="true"></i>{computed_text}" computed"</td>
+                <td><i class="duel-key load" aria-hidden="true"></i>{Short(tenth(load)).to_string()}" load"</td>
+                <td class="duel-cost" title=sum><b>{Short(tenth(cost)).to_string()}</b>{beyond}</td>
+            </tr>
+        }
+    };
+    let lanes = duel.lanes.into_iter().map(lane).collect_view();
+    view! {
+        <table class="duel" data-testid="duel" data-prompt=prompt.to_string()>
+            <thead class="hidden"><tr>
+                <th scope="col">"Worker"</th>
+                <th scope="col">"Prompt"</th>
+                <th scope="col">"Cached blocks"</th>
+                <th scope="col">"Blocks to compute"</th>
+                <th scope="col">"Blocks of active requests"</th>
+                <th scope="col">"Cost, blocks"</th>
+            </tr></thead>
+            <tbody>{lanes}</tbody>
+        </table>
+    }
+}
+
+/// With one decimal.
+fn tenth(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
 }

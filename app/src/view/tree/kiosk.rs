@@ -5,6 +5,7 @@ use radixscope_insight::completeness::coverage_text;
 use radixscope_model::id::WorkerIx;
 
 use super::empty::EmptyTree;
+use super::legend::Replicas;
 use super::stage;
 use super::state::{TreePlacement, TreeView};
 use crate::format;
@@ -52,7 +53,7 @@ pub(in crate::view) fn KioskTree(store: Store, dark: Memo<bool>) -> impl IntoVie
                     <li><Chip store worker/>" "<span>{move || store.on_beat(|shown| held(shown, worker))}</span></li>
                 </For>
                 {move || more().map(|more| view! { <li>{format!("and {more} more")}</li> })}
-                <li><i class="key many"></i>" on several"</li>
+                <li><Replicas store what="workers"/></li>
             </ul>
         </section>
     }

@@ -3,12 +3,14 @@
 use leptos::prelude::*;
 use radixscope_export::tree::recency;
 use radixscope_icicle::heat::{clock, hits_end, most_hits};
-use radixscope_icicle::palette::{label, session_token};
+use radixscope_icicle::palette::{ReplicaScale, label, replicas_to_text, replicas_token, session_token};
 use radixscope_icicle::raster::MAX_TICKS;
 use radixscope_state::cluster::touch;
 
+use super::lights;
 use super::state::{HITS_WINDOW_MS, Heat, TreeView};
 use crate::format;
+use crate::store::Store;
 use crate::view::chip::{Chip, key_colours};
 use crate::view::control::view;
 
@@ -43,6 +45,7 @@ pub(super) fn Legend(tree: TreeView) -> impl IntoView {
                 Heat::Sessions => view! { <Sessions tree/> },
                 Heat::Owners => view! { <Bar what="replicas" from="1" to=Memo::new(move |_| of_workers(tree))/> },
             }}
+            <lights::Key tree/>
             <Show when=move || has_session.get()>
                 <span class="tl-note" role="status" data-testid="painted-session">
                     {tree.painted.description}
@@ -138,6 +141,30 @@ fn Sessions(tree: TreeView) -> impl IntoView {
     }
 }
 
+/// The shades of shared boxes, each with the replica counts that it stands for.
+#[component]
+pub(super) fn Replicas(
+    store: Store,
+    /// What is counted, in words that follow the numbers.
+    what: &'static str,
+) -> impl IntoView {
+    let workers = Memo::new(move |_| store.on_beat(|shown| shown.cluster.pool_workers(shown.pool)));
+    let steps = move || {
+        let of = workers.get();
+        let key = |(shade, replicas)| {
+            let colour = format!("background: var({})", replicas_token(shade));
+            let text = replicas_to_text(&replicas, of.max(2));
+            view! { <span class="replica-step"><i class="key replicas" style=colour aria-hidden="true"></i><b>{text}</b></span> }
+        };
+        ReplicaScale::of(of).steps().map(key).collect_view()
+    };
+    view! {
+        <span class="replica-steps" data-testid="legend-replicas" title="Cached on several workers: the more of the pool's workers, the deeper">
+            "On " {steps} " " {what}
+        </span>
+    }
+}
+
 /// Workers' colours, and what stands for several of them.
 #[component]
 fn Owners(tree: TreeView, lanes: Memo<bool>) -> impl IntoView {
@@ -151,7 +178,7 @@ fn Owners(tree: TreeView, lanes: Memo<bool>) -> impl IntoView {
             {move || (more() > 0).then(|| view! { <span>{format!("+{} more", more())}</span> })}
         </span>
         <Show when=move || lanes.get() fallback=move || view! {
-            <span><i class="key many" aria-hidden="true"></i>"shared: one tick per worker"</span>
+            <Replicas store what="workers, one tick each"/>
             <Show when=move || { count() > MAX_TICKS }>
                 <span><i class="key count" aria-hidden="true">"17"</i>{format!("more than {MAX_TICKS} workers: their number")}</span>
             </Show>

@@ -1,13 +1,13 @@
-//! The whole tree, small, with the window as a frame in it that can be dragged.
+//! The whole tree as a strip above the picture, with the window marked in it and a funnel from there to the picture below: where one is
+//! at a glance. It stands below the path, whose boxes it shows in their place. The mark can be dragged.
 //!
 //! By hand, with the tree's own rasteriser: ECharts has no icicle, and its treemap no order by prefix.
 
 use std::time::Duration;
 
-use leptos::html;
 use leptos::prelude::*;
-use radixscope_icicle::camera::Goal;
-use radixscope_icicle::palette::Palette;
+use leptos::{html, svg};
+use radixscope_icicle::palette::{Palette, ReplicaScale};
 use radixscope_icicle::raster::{ByOwner, Pixels, raster};
 use radixscope_icicle::viewport::{Region, Viewport};
 use radixscope_state::tree::Tree;
@@ -27,9 +27,11 @@ const EVERY_MS: f64 = 500.0;
 struct DrawnMinimap {
     revision: u64,
     palette_of: (bool, usize),
+    replicas: ReplicaScale,
     size: (u32, u32),
 }
 
+/// What is kept between frames.
 #[derive(Default)]
 struct Small {
     surface: Option<Surface>,
@@ -40,6 +42,8 @@ struct Small {
     is_scheduled: bool,
     /// The whole tree when it was last seen.
     all: Option<Region>,
+    /// The window that is marked, and the whole in which it is.
+    marked: Option<(Region, Region)>,
 }
 
 /// Handle to the small picture.
@@ -47,8 +51,9 @@ struct Small {
 pub(super) struct Minimap {
     tree: TreeView,
     small: StoredValue<Small, LocalStorage>,
-    is_seen: RwSignal<bool>,
     canvas: NodeRef<html::Canvas>,
+    window: NodeRef<html::I>,
+    funnel: NodeRef<svg::Path>,
     dragging: RwSignal<bool>,
 }
 
@@ -57,19 +62,20 @@ impl Minimap {
         Self {
             tree,
             small: StoredValue::new_local(Small::default()),
-            is_seen: RwSignal::new(false),
             canvas: NodeRef::new(),
+            window: NodeRef::new(),
+            funnel: NodeRef::new(),
             dragging: RwSignal::new(false),
         }
     }
 
     pub(super) fn view(self) -> impl IntoView {
-        let Self { tree, small, is_seen, canvas, dragging } = self;
+        let Self { tree, small, canvas, window, funnel, dragging } = self;
         Effect::new(move |_| {
             let Some(canvas) = canvas.get() else { return };
             small.update_value(|small| {
-                small.surface = Surface::new(&canvas, None);
-                small.made = None;
+                small.surface = Surface::new(&canvas, None, None);
+                (small.made, small.marked) = (None, None);
             });
             tree.redraw_soon();
         });
@@ -88,12 +94,14 @@ impl Minimap {
         };
         // Keys and the bar above do the same for those who do not point.
         view! {
-            <Show when=move || is_seen.get()>
-                <div class="minimap" aria-hidden="true" data-testid="minimap" title="The whole tree: click or drag to move the window">
-                    <canvas node_ref=canvas on:pointerdown=down on:pointermove=moved
-                        on:pointerup=move |_| dragging.set(false) on:pointercancel=move |_| dragging.set(false)></canvas>
+            <div class="minimap" aria-hidden="true" data-testid="minimap" title="The whole tree: click or drag to move the window">
+                <div class="minimap-all" on:pointerdown=down on:pointermove=moved
+                    on:pointerup=move |_| dragging.set(false) on:pointercancel=move |_| dragging.set(false)>
+                    <canvas node_ref=canvas></canvas>
+                    <i class="minimap-window" node_ref=window data-testid="minimap-window"></i>
                 </div>
-            </Show>
+                <svg class="minimap-funnel" viewBox="0 0 100 10" preserveAspectRatio="none"><path node_ref=funnel></path></svg>
+            </div>
         }
     }
 
@@ -111,7 +119,7 @@ impl Minimap {
 
     /// Another tree is drawn from now on.
     pub(super) fn begin(self) {
-        self.small.update_value(|small| small.made = None);
+        self.small.update_value(|small| (small.made, small.marked) = (None, None));
     }
 
     /// Draws the tree if that is due, and the frame.
@@ -121,21 +129,15 @@ impl Minimap {
         forest: &Forest,
         palette: &Palette,
         palette_of: (bool, usize),
+        replicas: ReplicaScale,
         region: Region,
     ) {
-        let is_all = self.tree.camera.with_value(|camera| camera.goal()) == Goal::All;
-        if self.is_seen.get_untracked() == is_all {
-            self.is_seen.set(!is_all);
-        }
         self.small.update_value(|small| {
             let all = Region::all(forest);
             small.all = Some(all);
             let Small { surface: Some(surface), pixels, made, made_ms, is_scheduled, .. } = small else {
                 return;
             };
-            if is_all {
-                return;
-            }
             if let Some(canvas) = self.canvas.get_untracked() {
                 surface.fit(f64::from(canvas.client_width()), f64::from(canvas.client_height()), 0.0);
             }
@@ -144,7 +146,7 @@ impl Minimap {
                 return;
             }
             let view = Viewport { region: all, width, height, scale: surface.scale };
-            let now = DrawnMinimap { revision: forest.revision(), palette_of, size: surface.size };
+            let now = DrawnMinimap { revision: forest.revision(), palette_of, replicas, size: surface.size };
             if *made != Some(now) {
                 let wait_ms = EVERY_MS - (now_ms() - *made_ms);
                 let is_live = made.is_some_and(|made| DrawnMinimap { revision: now.revision, ..made } == now);
@@ -157,15 +159,28 @@ impl Minimap {
                     }
                 } else {
                     *is_scheduled = false;
-                    raster(tree, &view, palette, &ByOwner { palette, picked: None }, pixels);
+                    raster(tree, &view, palette, &ByOwner { palette, picked: None, replicas }, pixels);
+                    surface.put(pixels);
                     (*made, *made_ms) = (Some(now), now_ms());
                 }
             }
-            surface.put(pixels);
-            let units = region.x1 - region.x0;
-            let rect = view.rect(region.x0, units, region.top.max(0.0) as u32, region.bottom.ceil() as u32);
-            surface.outline(rect, palette.ground, 4.0, 0.0);
-            surface.outline(rect, palette.focus, 2.0, 0.0);
+            if small.marked.replace((region, all)) != Some((region, all)) {
+                self.mark(region, all);
+            }
         });
+    }
+
+    /// Marks the window in the whole.
+    fn mark(self, region: Region, all: Region) {
+        let (Some(window), Some(funnel)) = (self.window.get_untracked(), self.funnel.get_untracked()) else {
+            return;
+        };
+        let percent = |at: f64, whole: f64| (at / whole.max(f64::MIN_POSITIVE) * 100.0).clamp(0.0, 100.0);
+        let (left, right) = (percent(region.x0, all.x1), percent(region.x1, all.x1));
+        let (top, bottom) = (percent(region.top, all.bottom), percent(region.bottom, all.bottom));
+        let (width, height) = (right - left, bottom - top);
+        let style = format!("left:{left:.3}%;width:{width:.3}%;top:{top:.3}%;height:{height:.3}%");
+        let _ = window.set_attribute("style", &style);
+        let _ = funnel.set_attribute("d", &format!("M{left:.3} 0H{right:.3}L100 10H0Z"));
     }
 }

@@ -4,7 +4,8 @@
 //!
 //! The parts share one handle (`state::TreeView`): what the address says, the camera, what is selected and hovered.
 //! Whatever changes asks for a frame; a frame updates the forest, moves the camera, rasters only if a pixel could
-//! differ, and writes texts and outlines over them. The camera has a goal: everything, a block that it
+//! differ, and writes texts and outlines over them. What appears and fades has a canvas of its own over the picture, which is drawn
+//! without it; requests in flight are elements (`lights`) that the browser moves. The camera has a goal: everything, a block that it
 //! follows, or where a hand has put it. A free camera remembers the boxes over its middle that are at least half as
 //! wide as the window and moves with the deepest of them, so that what is looked at stays where it is while blocks
 //! come and go beside it. The wheel zooms both axes around the pointer, downward by a power such that both come to
@@ -24,6 +25,7 @@ mod input;
 mod kiosk;
 mod lanes;
 mod legend;
+mod lights;
 mod lists;
 mod minimap;
 mod moves;
@@ -78,11 +80,11 @@ pub fn TreePanel(store: Store, dark: Memo<bool>) -> impl IntoView {
                 <redundancy::CopiesFigures store/>
             </PanelHead>
             <toolbar::Toolbar tree/>
+            <toolbar::HitsNote tree/>
             <breadcrumb::Breadcrumb tree>
                 <paused::PausedNote tree/>
                 <span class="showing quiet" data-testid="tree-showing">{tree.showing}</span>
             </breadcrumb::Breadcrumb>
-            <toolbar::HitsNote tree/>
             <div class="tree-body">
                 <div class="icicle-box" class:below-device=move || store.pools.get().tier.is_some()>
                     <Show when=move || tree.choice.get().lanes && !is_table.get()><lanes::Heads tree/></Show>

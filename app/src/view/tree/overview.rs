@@ -8,6 +8,7 @@ use radixscope_state::tree::forest::Order;
 use super::block::BlockSummary;
 use super::breadcrumb::Breadcrumb;
 use super::empty::EmptyTree;
+use super::legend::Replicas;
 use super::paused::PausedNote;
 use super::state::{Hovered, TreePlacement, TreeView};
 use super::{BlockFigures, decision_path, input, stage, tip};
@@ -139,7 +140,7 @@ fn Legend(store: Store) -> impl IntoView {
     view! {
         <p class="legend" style=move || key_colours(store)>
             <span><i class="key one"></i>"On one worker"</span>
-            <span><i class="key many"></i>"On several, one tick each"</span>
+            <Replicas store what="workers, one tick each"/>
             <span>"Down: " {unit} " into the prompt"</span>
             <span>"Point at a box for its blocks and workers, click it to zoom in, Esc zooms out"</span>
         </p>

@@ -118,6 +118,7 @@ fn save_svg(tree: TreeView) -> String {
             now: touch(tree.store.now_ms()),
             workers: &names,
             slots: workers.slots(),
+            pool_workers: cluster.cluster.pool_workers(cluster.pool),
             only: None,
             block_size_tokens: cluster.block_tokens(),
         };

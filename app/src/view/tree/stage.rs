@@ -8,7 +8,7 @@ use radixscope_icicle::palette::Palette;
 use radixscope_icicle::raster::{Drawn, Pixels};
 use radixscope_icicle::viewport::{Region, Viewport};
 use radixscope_icicle::visible;
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::{DecisionId, Seq, WorkerIx};
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{ChainId, Forest};
 use web_sys::HtmlElement;
@@ -17,6 +17,7 @@ use super::block::BlockSummary;
 use super::brush::{Brush, How};
 use super::decision_path;
 use super::input::{self, Input};
+use super::lights::{self, LightsOnStage};
 use super::minimap::Minimap;
 use super::speech::Speech;
 use super::state::{Choice, Hovered, Narrow, TreePlacement, TreeView};
@@ -41,6 +42,26 @@ struct DrawnFrame {
     size: (u32, u32),
 }
 
+/// Everything that texts and outlines over the pixels are made of.
+#[derive(Clone, PartialEq)]
+struct AnnotatedFrame {
+    pointer: Option<(f64, f64)>,
+    selected: Option<Crumb>,
+    found: Vec<Crumb>,
+    /// The decision or session whose path is outlined, and the state that it is outlined by.
+    path: Option<(Option<DecisionId>, String, Seq)>,
+}
+
+impl AnnotatedFrame {
+    fn of(tree: TreeView, cluster: &ViewContext<'_>) -> Self {
+        let path = tree.store.address.with_untracked(|address| {
+            let is_open = address.decision.is_some() || !address.session.is_empty();
+            is_open.then(|| (address.decision, address.session.clone(), cluster.seq()))
+        });
+        Self { pointer: tree.pointer.get(), selected: tree.selected.get(), found: tree.found.get(), path }
+    }
+}
+
 /// What is on the canvas.
 struct Stage {
     surface: Surface,
@@ -49,9 +70,15 @@ struct Stage {
     pixels: Pixels,
     drawn: Drawn,
     made: Option<DrawnFrame>,
+    annotated: Option<AnnotatedFrame>,
+    /// What was found under the pointer, until it is published.
+    under_pointer: Option<UnderPointer>,
     /// Whose tree that is: the brush of another begins anew.
     of: Option<DrawnTree>,
     brush: Brush,
+    lights: LightsOnStage,
+    /// Where the boxes of the last frame stand.
+    view: Option<Viewport>,
     /// When the texts around the picture were last updated.
     described_ms: f64,
 }
@@ -66,24 +93,31 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
     let frame = NodeRef::<html::Div>::new();
     let picture = NodeRef::<html::Canvas>::new();
     let axis = NodeRef::<html::Canvas>::new();
+    let overlay = NodeRef::<html::Canvas>::new();
     let stage = StoredValue::new_local(None::<Stage>);
     let is_page = tree.form == TreePlacement::Page;
     let is_whole = tree.form != TreePlacement::Overview;
     let minimap = is_page.then(|| Minimap::new(tree));
     tree.store.keep_forest();
     Effect::new(move |_| {
-        let (Some(frame), Some(picture), Some(axis)) = (frame.get(), picture.get(), axis.get()) else {
+        let (Some(frame), Some(picture), Some(axis), Some(overlay)) =
+            (frame.get(), picture.get(), axis.get(), overlay.get())
+        else {
             return;
         };
-        stage.set_value(Surface::new(&picture, Some(&axis)).map(|surface| Stage {
+        stage.set_value(Surface::new(&picture, Some(&axis), Some(&overlay)).map(|surface| Stage {
             surface,
             palette: Palette::default(),
             palette_of: None,
             pixels: Pixels::default(),
             drawn: Drawn::default(),
             made: None,
+            annotated: None,
+            under_pointer: None,
             of: None,
             brush: Brush::default(),
+            lights: LightsOnStage::default(),
+            view: None,
             described_ms: f64::NEG_INFINITY,
         }));
         resize::observe(&frame, move || tree.redraw_soon());
@@ -103,6 +137,14 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
         tree.redraw.track();
         let Some(frame) = frame.get() else { return };
         untrack(|| draw(tree, stage, minimap, &frame));
+    });
+    // What moves over the picture, and nothing of the picture.
+    Effect::new(move |_| {
+        tree.overlay.track();
+        let goes_on = stage.try_update_value(|stage| stage.as_mut().is_some_and(|stage| stage.overlay(tree)));
+        if goes_on == Some(true) {
+            tree.overlay_in_a_step();
+        }
     });
     let input = Input::new(tree, frame);
     on_cleanup(move || tree.resume());
@@ -130,6 +172,8 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
             on:keydown=move |event| input.key(&event)>
             <canvas node_ref=picture class="picture" aria-hidden="true"></canvas>
             <canvas node_ref=axis class="axis" aria-hidden="true"></canvas>
+            <canvas node_ref=overlay class="overlay" aria-hidden="true"></canvas>
+            <lights::Layer tree/>
         </div>
         {minimap.map(Minimap::view)}
         {is_whole.then(|| view! { <Tip tree frame/> })}
@@ -148,7 +192,10 @@ fn draw(
     tree.store.on_tree_frame(choice.arrangement, |cluster, forest| {
         stage.update_value(|stage| {
             let Some(stage) = stage else { return };
-            stage.surface.fit(f64::from(frame.client_width()), f64::from(frame.client_height()), GUTTER);
+            // A canvas of another size is empty.
+            if stage.surface.fit(f64::from(frame.client_width()), f64::from(frame.client_height()), GUTTER) {
+                stage.made = None;
+            }
             let palette_of = (dark, cluster.workers().slots());
             if stage.palette_of != Some(palette_of) {
                 stage.palette = Palette::read(theme::token, dark, palette_of.1);
@@ -156,7 +203,8 @@ fn draw(
             }
             let of = (cluster.pool, cluster.tier);
             if stage.of.replace(of) != Some(of) {
-                stage.brush = Brush::default();
+                (stage.brush, stage.made) = (Brush::default(), None);
+                stage.lights.begin();
                 minimap.inspect(|minimap| minimap.begin());
             }
             let still = theme::less_motion();
@@ -175,25 +223,36 @@ fn draw(
                 }
             }
             tree.lanes.set_value(how.lanes.as_ref().map(|lanes| lanes.in_css(view.scale)));
-            stage.paint(seen, &view, how.clone(), choice);
-            stage.surface.put(&stage.pixels);
-            let fades = stage.brush.fade(&how, &stage.surface, forest, &view, &stage.palette, goes_on);
-            let under_pointer = stage.annotate(tree, seen, &view, &how);
+            let is_painted = stage.paint(seen, &view, how.clone(), choice);
+            let annotated = Some(AnnotatedFrame::of(tree, cluster));
+            // Most of what is received changes nothing that is drawn.
+            let is_new = is_painted || stage.annotated != annotated;
+            stage.annotated = annotated;
+            stage.brush.take_changes(forest, goes_on);
+            stage.view = Some(view);
+            stage.lights.update(tree, seen, &view, how.lanes.as_ref());
+            if stage.overlay(tree) {
+                tree.overlay_in_a_step();
+            }
+            if is_new {
+                stage.surface.put(&stage.pixels);
+                stage.under_pointer = Some(stage.annotate(tree, seen, &view, &how));
+            }
             if !is_moving || now_ms() - stage.described_ms >= TEXTS_EVERY_MS {
                 stage.described_ms = now_ms();
-                under_pointer.publish(tree, seen);
+                if let Some(under_pointer) = stage.under_pointer.take() {
+                    under_pointer.publish(tree, seen);
+                }
                 mark(tree, region, frame);
                 describe(tree, cluster, forest, region);
             } else {
                 tree.redraw_in_a_step();
             }
             if let Some(minimap) = minimap {
-                minimap.draw(cluster.tree(), forest, &stage.palette, palette_of, region);
+                minimap.draw(cluster.tree(), forest, &stage.palette, palette_of, how.replicas, region);
             }
             if goes_on {
                 tree.redraw_soon();
-            } else if fades {
-                tree.redraw_in_a_step();
             }
         });
     });
@@ -205,26 +264,34 @@ impl Stage {
         (width > 0 && height > 0).then_some(Viewport { region, width, height, scale: self.surface.scale })
     }
 
-    /// The pixels: boxes.
+    /// The pixels: boxes. Says whether they are others than before.
     fn paint(
         &mut self,
         (cluster, forest): (&ViewContext<'_>, &Forest),
         view: &Viewport,
         how: How,
         choice: Choice,
-    ) {
-        let Some(palette_of) = self.palette_of else { return };
+    ) -> bool {
+        let Some(palette_of) = self.palette_of else { return false };
         let (region, size) = (view.region, self.surface.size);
         let live = || cluster.live_tree().forest().map_or(0, Forest::revision);
         let now = cluster.changes.map_or_else(live, |changes| changes.version);
         let made =
             Some(DrawnFrame { revisions: (forest.revision(), now), region, palette_of, choice, how, size });
         if self.made == made {
-            return;
+            return false;
         }
-        let Some(DrawnFrame { how, .. }) = &made else { return };
+        let Some(DrawnFrame { how, .. }) = &made else { return false };
         self.drawn = self.brush.raster(how, cluster, view, &self.palette, &mut self.pixels);
         self.made = made;
+        true
+    }
+
+    /// What moves over the picture: what appears and fades, and requests in flight. Says whether that goes on.
+    fn overlay(&mut self, tree: TreeView) -> bool {
+        let (Some(view), Some(made)) = (self.view, &self.made) else { return false };
+        let fades = self.brush.fade(&self.surface, made.how.lanes.as_ref(), &view, &self.palette);
+        self.lights.go_on(tree) | fades
     }
 
     /// What lies over the pixels: texts and outlines. Gives what is under the pointer.

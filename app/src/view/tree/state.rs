@@ -13,6 +13,7 @@ use radixscope_state::tree::forest::{Arrangement, NarrowBoxes, Width};
 
 use super::block::BlockSummary;
 use super::decision_path::Painted;
+use super::lights::LightsShown;
 use super::paused::TreePause;
 use crate::store::{Store, TIER_KEY, ViewContext};
 use crate::view_context::DrawnTree;
@@ -115,8 +116,11 @@ pub(super) struct TreeView {
     /// Raised when the picture must be drawn again though the state did not change. At most once a frame:
     /// [`TreeView::redraw_soon`].
     pub redraw: RwSignal<u32>,
+    /// Raised when what lies over the picture must be drawn again, and nothing else: [`TreeView::overlay_in_a_step`].
+    pub overlay: RwSignal<u32>,
     frame_requested: StoredValue<bool>,
     step_requested: StoredValue<bool>,
+    overlay_requested: StoredValue<bool>,
     /// The block that is selected, by click, key, search or list. Its details are shown.
     pub selected: RwSignal<Option<Crumb>>,
     /// What is under the pointer.
@@ -143,6 +147,8 @@ pub(super) struct TreeView {
     pub sessions: RwSignal<Vec<(Box<str>, Slot)>>,
     /// The texts of the open decision's path.
     pub painted: Painted,
+    /// Requests in flight.
+    pub lights: RwSignal<LightsShown>,
     /// The tree whose blocks are selected, hovered and found.
     drawn: StoredValue<DrawnTree>,
 }
@@ -179,8 +185,10 @@ impl TreeView {
             choice,
             camera: StoredValue::new_local(Camera::default()),
             redraw: RwSignal::new(0),
+            overlay: RwSignal::new(0),
             frame_requested: StoredValue::new(false),
             step_requested: StoredValue::new(false),
+            overlay_requested: StoredValue::new(false),
             selected: RwSignal::new(None),
             hovered: RwSignal::new(None),
             pointed: RwSignal::new(None),
@@ -194,6 +202,7 @@ impl TreeView {
             lanes: StoredValue::new(None),
             sessions: RwSignal::new(Vec::new()),
             painted: Painted::new(),
+            lights: RwSignal::new(LightsShown::default()),
             drawn: StoredValue::new(store.pools.get_untracked().drawn()),
         };
         Effect::new(move |_| tree.begin(store.pools.get().drawn()));
@@ -260,8 +269,23 @@ impl TreeView {
         });
     }
 
-    /// Draws once more in a while, for what fades or waits to be announced: each frame costs the browser a picture of the whole canvas, and twenty
-    /// steps a second fade smoothly enough.
+    /// Draws what lies over the picture once more in a while: twenty steps a second fade smoothly enough.
+    pub(super) fn overlay_in_a_step(self) {
+        if self.overlay_requested.try_update_value(|was_requested| std::mem::replace(was_requested, true))
+            != Some(false)
+        {
+            return;
+        }
+        // By a frame, which a hidden page has none of.
+        let draw = move || {
+            if self.overlay_requested.try_set_value(false).is_none() {
+                self.overlay.try_update(|n| *n += 1);
+            }
+        };
+        set_timeout(move || request_animation_frame(draw), STEP);
+    }
+
+    /// Draws once more in a while, for what waits to be announced: each frame costs the browser a picture of the whole canvas.
     pub(super) fn redraw_in_a_step(self) {
         if self.step_requested.try_update_value(|was_requested| std::mem::replace(was_requested, true))
             != Some(false)

@@ -63,7 +63,7 @@ const COLOURS: [ToolbarSegment; 5] = [
     ToolbarSegment {
         id: "heat-owner",
         label: "Worker",
-        title: "The colour of the one worker on which a box is cached; grey where it is on several",
+        title: "The colour of the one worker on which a box is cached; where it is on several, deeper for more",
         is_on: |choice| choice.heat == Heat::Owner,
         choose: |tree| set(tree, key::HEAT, None),
     },

@@ -5,6 +5,7 @@
 //! reader's time zone, pictures in UTC.
 
 pub mod decisions;
+pub mod duel;
 pub mod findings;
 pub mod in_flight;
 pub mod lanes;

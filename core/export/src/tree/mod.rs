@@ -79,6 +79,8 @@ pub struct TreeSnapshot {
     tree: Tree,
     /// By [`Slot`].
     workers: Vec<Option<(WorkerIx, Worker)>>,
+    /// Workers of the pool that have not left.
+    pool_workers: usize,
     block_size_tokens: Option<u32>,
     /// Sums over everything, of all workers, with all hits that are kept.
     whole: OnceLock<Sums>,
@@ -99,6 +101,7 @@ impl TreeSnapshot {
                     Some((worker, cluster.worker(worker)?.id))
                 })
                 .collect(),
+            pool_workers: cluster.pool_workers(pool),
             block_size_tokens: cluster.block_tokens(pool),
             whole: OnceLock::new(),
         }

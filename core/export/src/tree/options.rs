@@ -96,6 +96,7 @@ impl TreeSnapshot {
             now: touch(self.at_ms),
             workers: &names,
             slots: self.workers.len(),
+            pool_workers: self.pool_workers,
             only: only.as_deref(),
             block_size_tokens: self.block_size_tokens,
         };

@@ -148,6 +148,12 @@ impl Cluster {
         frontends.or_else(|| self.size_of_requests(|_| true)).filter(|&tokens| tokens > 0)
     }
 
+    /// Workers of `pool` that have not left.
+    pub fn pool_workers(&self, pool: PoolIx) -> usize {
+        let workers = self.head.workers.iter();
+        workers.filter(|state| state.pool == pool && state.departure.is_none()).count()
+    }
+
     /// Blocks that the KV cache of `worker` holds, by the first source of [`CapacitySource`] that knows it; `None`: none does.
     pub fn capacity(&self, worker: WorkerIx) -> Option<Sourced<u64, CapacitySource>> {
         self.capacities(worker).into_iter().flatten().next()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::colours::{Theme, ramp, shared_body};
+use super::colours::{ReplicaScale, Theme, ramp};
 use super::frame::Plot;
 use super::text::{Px, width_px};
 use super::{Drawing, Heat, MAX_BOXES, label};
@@ -36,6 +36,8 @@ pub(super) struct Boxes {
     labels: String,
     /// By worker: the outlines of its ticks.
     ticks: BTreeMap<Slot, String>,
+    /// What is below them, so that they stand out of the box.
+    tick_grounds: String,
     tick_fills: BTreeMap<Slot, String>,
     /// Boxes written.
     pub(super) drawn: usize,
@@ -59,13 +61,16 @@ impl Boxes {
             svg: String::new(),
             labels: String::new(),
             ticks: BTreeMap::new(),
+            tick_grounds: String::new(),
             tick_fills: BTreeMap::new(),
             drawn: 0,
             left_out: 0,
             most_hits,
             oldest_ms: recency::end_ms(recency::oldest_age_ms(forest, drawing.now)),
         };
-        let mut painter = Painter { tree, forest, drawing, plot, window, boxes, slivers: String::new() };
+        let replicas = ReplicaScale::of(drawing.pool_workers);
+        let mut painter =
+            Painter { tree, forest, drawing, plot, window, boxes, slivers: String::new(), replicas };
         forest.visit(&window, |seen| match seen {
             VisibleBox::Chain { id, x0 } => painter.chain(forest.chain(id), x0),
             VisibleBox::Sliver(sliver) => painter.sliver(&sliver),
@@ -84,6 +89,9 @@ impl Boxes {
             css(theme.quiet),
             self.svg
         );
+        if !self.tick_grounds.is_empty() {
+            let _ = writeln!(svg, "<path fill=\"{}\" d=\"{}\"/>", css(theme.ground), self.tick_grounds);
+        }
         for (worker, outlines) in &self.ticks {
             let fill = self.tick_fills.get(worker).map_or("", String::as_str);
             let _ = writeln!(svg, "<path fill=\"{fill}\" d=\"{outlines}\"/>");
@@ -134,6 +142,8 @@ struct Painter<'a> {
     boxes: Boxes,
     /// Those of the run that goes on.
     slivers: String,
+    /// How deep the colour of so many owners is.
+    replicas: ReplicaScale,
 }
 
 /// Pixels.
@@ -212,13 +222,7 @@ impl Painter<'_> {
         let (fill, colour) =
             self.paint(Holder::of(owners), (owners.len(), Some(chain)), chain.sums.touched, chain.sums.hits);
         let is_shared = self.drawing.heat == Heat::Owner && owners.len() > 1;
-        let (framed, fill, colour) = match rect.framed(colour).filter(|_| is_shared) {
-            Some(framed) => {
-                let body = shared_body(self.drawing.theme.ground, colour);
-                (Some(framed), css(body), body)
-            }
-            None => (None, fill, colour),
-        };
+        let framed = rect.framed(self.drawing.theme.shared).filter(|_| is_shared);
         self.write_rect(framed.as_ref().unwrap_or(&rect), &fill, |svg, painter| {
             if rect.width < TOLD_PX || rect.height < TOLD_PX {
                 return;
@@ -243,12 +247,7 @@ impl Painter<'_> {
         let step = self.window.units_per_column();
         let x0 = self.window.x0 + f64::from(sliver.column) * step;
         let rect = self.rect(x0, x0 + step, sliver.top.into(), sliver.bottom.into());
-        let (fill, _) = self.paint(
-            sliver.holder,
-            (sliver.workers.count_ones() as usize, None),
-            sliver.touched,
-            sliver.hits,
-        );
+        let (fill, _) = self.paint(sliver.holder, (sliver.replicas(), None), sliver.touched, sliver.hits);
         let mut text = std::mem::take(&mut self.slivers);
         write_rect(&mut text, &rect, &fill, |_| ());
         self.slivers = text;
@@ -295,7 +294,10 @@ impl Painter<'_> {
                 let workers = self.drawing.slots;
                 return match holder {
                     Holder::NoWorker => (css(theme.no_worker), theme.no_worker),
-                    Holder::Several => (css(theme.shared), theme.shared),
+                    Holder::Several => {
+                        let colour = theme.replicas[self.replicas.shade(owners)];
+                        (css(colour), colour)
+                    }
                     Holder::One(slot) => {
                         let worker = self.drawing.worker(slot);
                         (fill_of(theme, worker, workers), theme.worker(worker, workers))
@@ -335,12 +337,20 @@ impl Painter<'_> {
 
     /// `×128`, who holds it, and a tick per owner where several do.
     fn label(&mut self, rect: &Rect, chain: &Chain, owners: usize, holder: Holder, colour: Rgb) {
+        let side = self.tick_side(rect, owners);
+        // A number alone is that of the workers.
+        let is_count = holder == Holder::Several
+            && owners <= MAX_TICKS
+            && side.is_none()
+            && self.drawing.heat == Heat::Owner;
         let mut text = match holder {
             Holder::One(slot) => label(self.drawing.worker(slot)),
             Holder::Several if owners > MAX_TICKS => format!("{owners} workers"),
+            Holder::Several if is_count => owners.to_string(),
             _ => String::new(),
         };
-        let length = if chain.len > 1 { format!("×{}", count(chain.len.into())) } else { String::new() };
+        let length =
+            if chain.len > 1 && !is_count { format!("×{}", count(chain.len.into())) } else { String::new() };
         let both = format!("{text} {length}");
         let room = rect.width - 6.0;
         if width_px(&both) <= room {
@@ -359,21 +369,24 @@ impl Painter<'_> {
                 text.trim(),
             );
         }
-        self.ticks(rect, chain, owners);
+        if let Some(side) = side {
+            self.ticks(rect, chain, side);
+        }
     }
 
-    fn ticks(&mut self, rect: &Rect, chain: &Chain, owners: usize) {
-        if !(2..=MAX_TICKS).contains(&owners) || self.drawing.heat != Heat::Owner {
-            return;
-        }
+    /// The side of each owner's tick; `None`: they have none.
+    fn tick_side(&self, rect: &Rect, owners: usize) -> Option<f64> {
         let (least, most) = TICK_PX;
-        let room = (rect.width / owners as f64 - TICK_GAP_PX).min(rect.height / 2.0);
-        if room < least {
-            return;
-        }
-        let side = room.min(most).floor();
+        let room = (rect.width / owners.max(1) as f64 - TICK_GAP_PX).min(rect.height / 2.0);
+        let is_told = (2..=MAX_TICKS).contains(&owners) && self.drawing.heat == Heat::Owner;
+        (is_told && room >= least).then(|| room.min(most).floor())
+    }
+
+    fn ticks(&mut self, rect: &Rect, chain: &Chain, side: f64) {
         let step = side + TICK_GAP_PX;
         let y = rect.y + rect.height - side - 1.0;
+        let (x, width, height) = (Px(rect.x), Px(rect.width), Px(side + 2.0));
+        let _ = write!(self.boxes.tick_grounds, "M{x} {}h{width}v{height}h-{width}Z", Px(y - 1.0));
         for (i, slot) in self.tree.chain_owners(chain).iter().enumerate() {
             let x = rect.x + 1.0 + i as f64 * step;
             let outlines = self.boxes.ticks.entry(slot).or_default();

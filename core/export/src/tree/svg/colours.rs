@@ -12,10 +12,73 @@ pub const MANY: usize = 8;
 /// How much of the colour of shared blocks their boxes have within their frame.
 const SHARED_BODY: f64 = 0.42;
 
-/// What a box of several owners is filled with, here and on the page: it is quieter than those of one, its `colour` is its
-/// frame's, and most of it is ground.
+/// What stands for several in pictures that do not say how many: quieter than what is of one, its `colour` is its frame's, and most of
+/// it is ground.
 pub fn shared_body(ground: Rgb, colour: Rgb) -> Rgb {
     blend(ground, colour, SHARED_BODY)
+}
+
+/// Colours for replica counts.
+pub const REPLICA_SHADES: usize = 4;
+
+/// Which shade a shared box has by how many workers hold it, here and on the page: the deepest is that of every worker of the pool, and
+/// the numbers between two and that are spread over the others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReplicaScale {
+    /// Least replicas of each step; only the first `steps` count.
+    from: [usize; REPLICA_SHADES],
+    steps: usize,
+    workers: usize,
+}
+
+impl ReplicaScale {
+    /// For a pool of so many workers.
+    pub fn of(workers: usize) -> Self {
+        // Two workers have one number of replicas between them: two. Fewer have none, and a box may still be from before they left.
+        let workers = workers.max(2);
+        let steps = (workers - 1).min(REPLICA_SHADES);
+        let mut from = [workers; REPLICA_SHADES];
+        for at in 0..steps.saturating_sub(1) {
+            // Steps are factors: from 2 to 3 replicas is as far as from 20 to 30.
+            let along = at as f64 / (steps - 1) as f64;
+            let least = 2.0 * (workers as f64 / 2.0).powf(along);
+            from[at] = (least.round() as usize).max(2 + at);
+        }
+        Self { from, steps, workers }
+    }
+
+    /// The shade of so many replicas, an index below [`REPLICA_SHADES`].
+    pub fn shade(&self, replicas: usize) -> usize {
+        let step = self.from[..self.steps].partition_point(|&from| from <= replicas).saturating_sub(1);
+        self.shade_of_step(step)
+    }
+
+    /// From the faintest: each shade that is used, with the least and the most replicas that have it.
+    pub fn steps(&self) -> impl Iterator<Item = (usize, std::ops::RangeInclusive<usize>)> + use<> {
+        let (from, steps, workers) = (self.from, self.steps, self.workers);
+        let to = move |step: usize| if step + 1 < steps { from[step + 1] - 1 } else { workers };
+        let scale = *self;
+        (0..steps).map(move |step| (scale.shade_of_step(step), from[step]..=to(step)))
+    }
+
+    /// Few steps are as far apart as many: the last is the deepest.
+    const fn shade_of_step(&self, step: usize) -> usize {
+        let last = REPLICA_SHADES - 1;
+        match self.steps {
+            0 | 1 => last,
+            steps => (step * last).div_ceil(steps - 1),
+        }
+    }
+}
+
+/// How many replicas a step stands for, as text: `3`, `4–7`, or `8: all`.
+pub fn replicas_to_text(replicas: &std::ops::RangeInclusive<usize>, workers: usize) -> String {
+    let (from, to) = (*replicas.start(), *replicas.end());
+    match (from == to, from >= workers) {
+        (true, true) => format!("{from}: all"),
+        (true, false) => from.to_string(),
+        (false, _) => format!("{from}–{to}"),
+    }
 }
 
 /// How much of the colour of shared blocks a box of no session has.
@@ -52,8 +115,10 @@ pub struct Theme {
     pub line: Rgb,
     /// Bars that belong to no worker.
     pub edge: Rgb,
-    /// Blocks that several workers hold.
+    /// Blocks that several workers hold, where it is not said how many: their frames.
     pub shared: Rgb,
+    /// The same by how many, see [`ReplicaScale`].
+    pub replicas: [Rgb; REPLICA_SHADES],
     /// Evicted blocks with cached blocks below them.
     pub no_worker: Rgb,
     /// Behind what stands out of the ground.
@@ -89,6 +154,7 @@ impl Theme {
         line: rgb(0xdcdfe4),
         edge: rgb(0x8a919c),
         shared: rgb(0x8b929c),
+        replicas: [rgb(0xcad2dd), rgb(0xa1adbf), rgb(0x7e8c95), rgb(0x575f6b)],
         no_worker: rgb(0xe3e6ea),
         raised: rgb(0xeef0f2),
         focus: rgb(0x1a56cf),
@@ -118,6 +184,7 @@ impl Theme {
         line: rgb(0x2c3038),
         edge: rgb(0x6b7280),
         shared: rgb(0x767d8a),
+        replicas: [rgb(0x373b47), rgb(0x48516a), rgb(0x707b89), rgb(0x909498)],
         no_worker: rgb(0x2a2d34),
         raised: rgb(0x22252b),
         focus: rgb(0x8ab4ff),

@@ -67,6 +67,72 @@ fn workers_stand_out_from_the_panel_and_from_shared_blocks() {
 }
 
 #[test]
+fn replicas_are_told_by_depth_and_from_every_worker_and_state() {
+    /// Least distance of a shade from the next, in every vision.
+    const FROM_NEXT: f64 = 10.0;
+    for (dark, theme) in [(false, Theme::LIGHT), (true, Theme::DARK)] {
+        for (at, &shade) in theme.replicas.iter().enumerate() {
+            for state in ["--good", "--warn", "--bad"] {
+                let apart = distance(shade, token(state, dark), Vision::Normal);
+                assert!(apart >= FROM_STATES, "dark {dark}: shade {at} and {state}: {apart:.1}");
+            }
+            for vision in Vision::ALL {
+                for &hue in theme.few.iter().chain(&theme.many) {
+                    let apart = distance(shade, hue, vision);
+                    assert!(
+                        apart >= FROM_SHARED,
+                        "dark {dark}, {vision:?}: shade {at} and {hue:?}: {apart:.1}"
+                    );
+                }
+                let below = theme.replicas[..at].last().unwrap_or(&theme.no_worker);
+                let apart = distance(shade, *below, vision);
+                let least = if at == 0 { 6.0 } else { FROM_NEXT };
+                assert!(apart >= least, "dark {dark}, {vision:?}: shade {at} and the one before: {apart:.1}");
+            }
+        }
+        let ratios = theme.replicas.map(|shade| contrast(shade, theme.ground));
+        assert!(ratios.is_sorted() && ratios[0] >= 1.5 && ratios[2] >= 3.0, "dark {dark}: {ratios:?}");
+    }
+}
+
+#[test]
+fn the_steps_of_replicas_cover_every_number_once() {
+    for workers in 0..200 {
+        let scale = ReplicaScale::of(workers);
+        let steps: Vec<_> = scale.steps().collect();
+        assert_eq!(steps.last().map(|(shade, _)| *shade), Some(REPLICA_SHADES - 1), "{workers} workers");
+        assert!(steps.is_sorted_by(|(a, _), (b, _)| a < b), "{workers} workers: {steps:?}");
+        let mut next = 2;
+        for (shade, replicas) in &steps {
+            assert_eq!(*replicas.start(), next, "{workers} workers: {steps:?}");
+            assert!(replicas.clone().all(|count| scale.shade(count) == *shade), "{workers}: {steps:?}");
+            next = replicas.end() + 1;
+        }
+        assert_eq!(next, workers.max(2) + 1, "{workers} workers: {steps:?}");
+        assert_eq!(scale.shade(workers + 7), REPLICA_SHADES - 1, "more than there are");
+    }
+}
+
+#[test]
+fn steps_are_single_numbers_for_few_workers_and_factors_for_many() {
+    let text = |workers: usize| {
+        let steps = ReplicaScale::of(workers).steps().map(|(_, range)| replicas_to_text(&range, workers));
+        steps.collect::<Vec<_>>().join(" | ")
+    };
+    assert_eq!(
+        [2, 3, 4, 8, 16, 100].map(text),
+        [
+            "2: all",
+            "2 | 3: all",
+            "2 | 3 | 4: all",
+            "2 | 3–4 | 5–7 | 8: all",
+            "2–3 | 4–7 | 8–15 | 16: all",
+            "2–6 | 7–26 | 27–99 | 100: all"
+        ]
+    );
+}
+
+#[test]
 fn changes_are_distinguished_in_every_vision_and_from_what_is_kept() {
     for (dark, theme) in [(false, Theme::LIGHT), (true, Theme::DARK)] {
         let changes = ["--tree-stored", "--tree-evicted", "--tree-moved"].map(|name| token(name, dark));
@@ -114,6 +180,9 @@ fn the_colours_are_those_of_the_style_sheet() {
         ];
         for (name, colour) in all {
             assert_eq!(colour, token(name, dark), "{name}, dark {dark}");
+        }
+        for (at, &colour) in theme.replicas.iter().enumerate() {
+            assert_eq!(colour, token(&format!("--tree-replicas-{}", at + 1), dark));
         }
         let hue = |set: &str, at: usize| token(&format!("--series-{set}{}", at + 1), dark);
         for (at, &colour) in theme.few.iter().enumerate() {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::boxes::{Boxes, blocks, fill_of};
-use super::colours::{HEAT, Theme};
+use super::colours::{HEAT, ReplicaScale, Theme, replicas_to_text};
 use super::text::{Escaped, Px, cut, width_px, wrap};
 use super::{Drawing, Heat, label};
 use crate::colour::css;
@@ -221,12 +221,18 @@ pub(super) fn legend(tree: &Tree, forest: &Forest, drawing: &Drawing<'_>, boxes:
 }
 
 fn workers(drawing: &Drawing<'_>, y: f64, svg: &mut String) {
-    let shared = (css(drawing.theme.shared), "several workers, a tick each".to_owned());
+    let replicas =
+        ReplicaScale::of(drawing.pool_workers).steps().enumerate().map(|(at, (shade, replicas))| {
+            let range = replicas_to_text(&replicas, drawing.pool_workers);
+            let text = if at == 0 { format!("on {range} workers, a tick each") } else { range };
+            (css(drawing.theme.replicas[shade]), text)
+        });
+    let shared: Vec<(String, String)> = replicas.collect();
     let own = drawing.workers.iter().map(|(worker, name)| {
         let text = format!("{} {name}", label(*worker));
         (fill_of(drawing.theme, *worker, drawing.slots), text)
     });
-    keys(drawing, shared, own, y, svg);
+    keys(drawing, &shared, own, y, svg);
 }
 
 fn sessions(drawing: &Drawing<'_>, y: f64, svg: &mut String) {
@@ -236,13 +242,13 @@ fn sessions(drawing: &Drawing<'_>, y: f64, svg: &mut String) {
     let own = coloured.iter().map(|(name, slot)| key(Some(BoxSession::One(*slot)), name));
     let others = [key(Some(BoxSession::Other), "another session"), key(None, "no session reported")];
     let own: Vec<(String, String)> = own.chain(others).collect();
-    keys(drawing, key(Some(BoxSession::Several), "several sessions"), own.into_iter(), y, svg);
+    keys(drawing, &[key(Some(BoxSession::Several), "several sessions")], own.into_iter(), y, svg);
 }
 
 /// Colours with what they mean, in a line; the last says how many there is no room for.
 fn keys(
     drawing: &Drawing<'_>,
-    first: (String, String),
+    first: &[(String, String)],
     own: impl ExactSizeIterator<Item = (String, String)>,
     y: f64,
     svg: &mut String,
@@ -268,7 +274,9 @@ fn keys(
         }
         fits
     };
-    entry(&first, false);
+    for key in first {
+        entry(key, false);
+    }
     let all = own.len();
     for (ix, key) in own.enumerate() {
         let is_last = ix + 1 == all;

@@ -94,6 +94,8 @@ pub struct Drawing<'a> {
     pub workers: &'a [(WorkerIx, String)],
     /// How many slots of workers there are.
     pub slots: usize,
+    /// Workers of the pool that have not left: what replicas are counted of.
+    pub pool_workers: usize,
     /// Only what one of these holds, where it stands among everything; `None`: what anyone holds.
     pub only: Option<&'a [Slot]>,
     /// Tokens of a block, if known: the axis then counts tokens too.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use roxmltree::{Document, Node};
 
 use super::super::TreeSnapshot;
-use super::colours::{HEAT, ramp, shared_body};
+use super::colours::{HEAT, ramp};
 use super::*;
 use crate::colour::{css, ink};
 use radixscope_model::id::{BlockHash, Millis, TokensHash};
@@ -96,6 +96,7 @@ impl Shot {
             now: 30,
             workers: &self.names,
             slots: self.names.len(),
+            pool_workers: self.names.len(),
             only: self.only.as_deref(),
             block_size_tokens: self.block_size,
         };
@@ -123,7 +124,7 @@ fn every_box_is_drawn_once_where_it_stands_in_the_colour_of_who_holds_it() {
     // 6 blocks on 520 pixels; 40 pixels a block downward, from the heading on.
     let expected = [
         ("493.33", "58", css(Theme::LIGHT.few[2])),
-        ("60.5", "58.5", css(shared_body(Theme::LIGHT.ground, Theme::LIGHT.shared))),
+        ("60.5", "58.5", css(Theme::LIGHT.replicas[0])),
         ("60", "138", css(Theme::LIGHT.few[0])),
         ("233.33", "138", css(Theme::LIGHT.few[1])),
     ];
@@ -339,6 +340,7 @@ proptest! {
             now: 0,
             workers: &workers,
             slots: workers.len(),
+            pool_workers: workers.len(),
             only: (only[0].0.is_multiple_of(2)).then_some(&only[..]),
             block_size_tokens: None,
         };

@@ -166,7 +166,7 @@ fn visited(forest: &Forest, window: &Window) -> Vec<VisibleBox> {
         };
         for run in runs.iter().filter(|run| !run.is_empty()) {
             for some in run.chunk_by(|a, b| column(a.1) == column(b.1)) {
-                let Sums { bottom, holder, workers, touched, hits, .. } = sum(some);
+                let Sums { bottom, holder, workers, touched, hits, blocks, copies, .. } = sum(some);
                 let column = column(some[0].1);
                 if f64::from(bottom) > window.top {
                     seen.push(VisibleBox::Sliver(Sliver {
@@ -177,6 +177,8 @@ fn visited(forest: &Forest, window: &Window) -> Vec<VisibleBox> {
                         workers,
                         touched,
                         hits,
+                        blocks,
+                        copies,
                     }));
                 }
             }

@@ -42,6 +42,18 @@ pub struct Sliver {
     pub touched: u32,
     /// Their hits.
     pub hits: u32,
+    /// Held blocks in them and below.
+    pub blocks: u32,
+    /// Copies of these blocks beyond the first of each.
+    pub copies: u64,
+}
+
+impl Sliver {
+    /// On how many workers its blocks are on average, rounded.
+    pub fn replicas(&self) -> usize {
+        let blocks = u64::from(self.blocks.max(1));
+        usize::try_from(1 + (self.copies + blocks / 2) / blocks).unwrap_or(usize::MAX)
+    }
 }
 
 /// Neighbours that are all too narrow, from the first to the last of them.
@@ -200,7 +212,7 @@ impl Narrow<'_> {
     #[inline]
     fn take(&mut self, first: ChainId, x0: f64, x1: f64, sums: &Sums, see: &mut impl FnMut(VisibleBox)) {
         let (column, top) = (self.column(x0), self.top);
-        let &Sums { bottom, holder, workers, touched, hits, chains, blocks, .. } = sums;
+        let &Sums { bottom, holder, workers, touched, hits, chains, blocks, copies, .. } = sums;
         match &mut self.sliver {
             Some(sliver) if sliver.column == column => {
                 sliver.bottom = sliver.bottom.max(bottom);
@@ -208,10 +220,13 @@ impl Narrow<'_> {
                 sliver.workers |= workers;
                 sliver.touched = sliver.touched.max(touched);
                 sliver.hits += hits;
+                sliver.blocks += blocks;
+                sliver.copies += copies;
             }
             _ => {
                 self.end_sliver(see);
-                self.sliver = Some(Sliver { column, top, bottom, holder, workers, touched, hits });
+                self.sliver =
+                    Some(Sliver { column, top, bottom, holder, workers, touched, hits, blocks, copies });
             }
         }
         match &mut self.run {
