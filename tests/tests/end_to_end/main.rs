@@ -73,6 +73,7 @@ mod routing;
 mod score;
 mod secrets;
 mod stage;
+mod stage_target;
 mod tokens;
 mod trace_files;
 mod tree_api;
