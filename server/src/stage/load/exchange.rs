@@ -86,6 +86,19 @@ pub(super) enum Reason {
     Status(u16),
 }
 
+impl Reason {
+    /// Whether the same request would fail again: its model, its length, its address.
+    pub(super) fn is_of_the_request(self) -> bool {
+        match self {
+            // Timeout and too many requests.
+            Self::Status(408 | 429) => false,
+            Self::Status(status) => (300..500).contains(&status),
+            Self::Invalid => true,
+            Self::Unreachable | Self::TimedOut | Self::Cut | Self::InStream => false,
+        }
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -18,9 +18,10 @@ mod words;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 use url::Url;
@@ -168,10 +169,23 @@ impl Load {
         Ok((Self(Arc::new(shared)), sender))
     }
 
-    /// Sends until everything is sent, the time is over or `stopped`; then waits for what is in flight.
+    /// Sends until everything is sent, the time is over or `stopped`; then waits for what is in flight. On a thread of its own: what is
+    /// measured must not wait for the rest of this process.
     pub async fn run(self, to: SourceHandle, stopped: Shutdown) {
-        // The hub ends only with the process.
-        let _: Result<(), HubEnded> = Driver::new(self.0, to).run(stopped).await;
+        let (ended, has_ended) = oneshot::channel();
+        let thread = thread::Builder::new().name("stage-load".to_owned()).spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            // The hub ends only with the process.
+            let ran = runtime.map(|runtime| runtime.block_on(Driver::new(self.0, to).run(stopped)));
+            if let Err(error) = ran {
+                tracing::error!(%error, "load could not be started");
+            }
+            let _ = ended.send(());
+        });
+        match thread {
+            Ok(_) => drop(has_ended.await),
+            Err(error) => tracing::error!(%error, "the thread of load could not be started"),
+        }
     }
 }
 
@@ -223,14 +237,14 @@ impl Driver {
         };
         self.stop.send_replace(true);
         self.report(None, Some(end), true).await?;
-        let drain = async { while self.users.join_next().await.is_some() {} };
-        match end {
-            End::Stopped => drop(tokio::time::timeout(DRAIN_WITHIN, drain).await),
-            // Each request is bounded by itself.
-            End::AllSent | End::TimeOver => tokio::select! {
-                () = drain => {}
-                () = over(&mut stopped) => {}
-            },
+        // Each request is bounded by itself, and shorter once the process ends.
+        let limit = async {
+            over(&mut stopped).await;
+            tokio::time::sleep(DRAIN_WITHIN).await;
+        };
+        tokio::select! {
+            () = async { while self.users.join_next().await.is_some() {} } => {}
+            () = limit => {}
         }
         self.users.shutdown().await;
         self.shared.counts().break_off();
@@ -296,12 +310,11 @@ impl Shared {
             None => match &counts.latest {
                 None => (LinkState::Connecting, "A first, short request is under way".to_owned()),
                 Some(failure) => {
-                    let is_refused =
-                        matches!(failure.reason, Reason::Status(status) if (300..500).contains(&status));
+                    let is_refused = failure.reason.is_of_the_request();
                     let state = if is_refused { LinkState::Refused } else { LinkState::Connecting };
                     let longest_s = self.waits.longest.as_secs();
                     let what = format!(
-                        "No answers: {failure}. One request at a time is tried, every {longest_s} s at the latest"
+                        "No answers: {failure}. One request at a time is tried, after about {longest_s} s at most"
                     );
                     (state, what)
                 }
@@ -385,9 +398,7 @@ impl User {
                     rest = shared.options.think_time;
                 }
                 Err(failure) => {
-                    // What the target refuses, it may refuse because of this conversation.
-                    kept = (!matches!(failure.reason, Reason::Status(400..500) | Reason::Invalid))
-                        .then_some(conversation);
+                    kept = (!failure.reason.is_of_the_request()).then_some(conversation);
                     // While the gate is closed, it makes users wait.
                     let wait = shared.waits.after(failed_in_a_row);
                     rest = if shared.gate.is_open() { wait } else { Duration::ZERO };

@@ -157,7 +157,7 @@ fn options(at: SocketAddr, max_requests: u64) -> LoadOptions {
 struct Running {
     settings: watch::Sender<LoadSettings>,
     stop: watch::Sender<bool>,
-    task: tokio::task::JoinHandle<()>,
+    task: tokio::task::JoinHandle<Result<(), HubEnded>>,
     shared: Arc<Shared>,
     inbox: LoneInbox,
 }
@@ -182,7 +182,8 @@ impl Running {
         let (stop, stopped) = watch::channel(false);
         let (to, inbox) = LoneInbox::new(QueueLimits { messages: 100_000, bytes: 1 << 28 });
         let shared = load.0.clone();
-        Self { settings, stop, task: tokio::spawn(load.run(to, stopped)), shared, inbox }
+        let driver = Driver::new(load.0, to);
+        Self { settings, stop, task: tokio::spawn(driver.run(stopped)), shared, inbox }
     }
 
     async fn until(&self, what: &str, is_so: impl Fn(&Counts) -> bool) {
@@ -197,7 +198,7 @@ impl Running {
     }
 
     async fn end(mut self) -> Ran {
-        tokio::time::timeout(PATIENCE, self.task).await.expect("it ends").unwrap();
+        tokio::time::timeout(PATIENCE, self.task).await.expect("it ends").unwrap().unwrap();
         let (payloads, states) = self.inbox.all().await;
         let measured = payloads.into_iter().map(|payload| match payload {
             Payload::ClientMeasured(record) => *record,
