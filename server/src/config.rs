@@ -38,6 +38,7 @@ mod recording_at;
 mod redacted;
 mod secret;
 mod slo_targets;
+mod stage;
 mod trees;
 mod zmq_endpoint;
 
@@ -68,6 +69,7 @@ use redacted::Redacted;
 pub(crate) use redacted::without_logins;
 pub use secret::Secret;
 pub use slo_targets::SloTargets;
+pub use stage::{LoadArgs, Stage, TargetUrl};
 pub use trees::{CallbackAddress, TreeDumps, Trees};
 pub use zmq_endpoint::ZmqEndpoint;
 
@@ -108,6 +110,12 @@ pub enum Command {
     Serve(Box<Serve>),
     /// Show a simulated cluster; needs no Dynamo
     Demo(Box<Demo>),
+    /// Show a running Dynamo deployment and hold conversations with its frontend meanwhile, so that there is something to see
+    ///
+    /// The one command that sends requests for inference: it says what it sends, where and how much, and waits for yes. It is a
+    /// show, not a benchmark: to measure, see radixscope plan, which prints commands for aiperf. Example: radixscope stage --target
+    /// frontend:8000 --model NAME --discovery etcd://etcd:2379 --logs frontend.log
+    Stage(Box<Stage>),
     /// Listen to a Dynamo deployment for a while and report findings, without serving anything
     ///
     /// For recordings, it reports the findings in them, each with its times. Exit code 0: no finding at the end, or only info;

@@ -16,7 +16,7 @@ const TOPIC: &str = Topic::ClientResult.as_str();
 const MAX_US: f64 = 1e15;
 
 /// A request as its client saw it.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClientRecord<'a> {
     /// The `X-Request-ID` that it was sent with. `None`: it had none, or a longer one than is retained.
     pub x_request_id: Option<Cow<'a, str>>,
@@ -53,6 +53,7 @@ pub fn decode(line: &[u8]) -> Result<ClientRecord<'_>, DecodeError> {
             duration_us: us("request_latency", metrics.request_latency)?,
             outcome,
             status: record.error.and_then(|error| u16::try_from(error.code?).ok()),
+            output_tokens: metrics.output_sequence_length.map(Metric::tokens).transpose()?,
         },
     })
 }
@@ -84,6 +85,8 @@ struct Metrics<'a> {
     inter_token_latency: Option<Metric<'a>>,
     #[serde(borrow)]
     request_latency: Option<Metric<'a>>,
+    #[serde(borrow)]
+    output_sequence_length: Option<Metric<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -101,8 +104,7 @@ struct Metric<'a> {
 impl Metric<'_> {
     fn us(self, name: &str) -> Result<u64, DecodeError> {
         let Text(unit) = &self.unit;
-        let refused =
-            |what: &str| DecodeError::new(Reason::WrongType, format!("{TOPIC}: {name}: {what} (byte 0)"));
+        let refused = |what| wrong(name, what);
         let scale = match &**unit {
             "ns" => 0.001,
             "us" => 1.0,
@@ -114,4 +116,19 @@ impl Metric<'_> {
         // Neither NaN nor infinity is in the range.
         if (0.0..MAX_US).contains(&us) { Ok(us.round() as u64) } else { Err(refused("is no duration")) }
     }
+
+    fn tokens(self) -> Result<u32, DecodeError> {
+        let name = "output_sequence_length";
+        match (&*self.unit.0, self.value) {
+            ("tokens", count) if (0.0..=f64::from(u32::MAX)).contains(&count) && count.fract() == 0.0 => {
+                Ok(count as u32)
+            }
+            ("tokens", _) => Err(wrong(name, "is no number of tokens")),
+            _ => Err(wrong(name, "its unit is not tokens")),
+        }
+    }
+}
+
+fn wrong(metric: &str, what: &str) -> DecodeError {
+    DecodeError::new(Reason::WrongType, format!("{TOPIC}: {metric}: {what} (byte 0)"))
 }

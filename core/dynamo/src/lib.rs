@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod active_sequence;
+pub mod chat_chunk;
 pub mod client_result;
 pub mod discovery;
 pub mod engine;

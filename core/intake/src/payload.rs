@@ -22,6 +22,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use radixscope_dynamo::DecodeError;
+use radixscope_dynamo::client_result::ClientRecord;
 use radixscope_dynamo::indexer::Index;
 use radixscope_dynamo::otlp::RouteSpan;
 use radixscope_dynamo::subject::Subject;
@@ -121,6 +122,8 @@ pub enum Payload {
         /// The line without its line feed.
         line: Bytes,
     },
+    /// The same of a request that this process sent, measured here by the clock of what else is received.
+    ClientMeasured(Box<ClientRecord<'static>>),
     /// A message of which the source could not even read the outside. It counts as bad input.
     Unreadable {
         /// What it was about.
@@ -228,7 +231,7 @@ impl Payload {
             Self::RouterPolicy { .. } => Topic::RouterPolicy,
             Self::TreeResponse { .. } => Topic::TreeDump,
             Self::Indexer { .. } => Topic::Indexer,
-            Self::ClientResult { .. } => Topic::ClientResult,
+            Self::ClientResult { .. } | Self::ClientMeasured(_) => Topic::ClientResult,
             Self::Unreadable { topic, .. } => *topic,
             Self::Subscribed { .. } | Self::Unsubscribed { .. } => Topic::Other,
             Self::Engine { .. } => Topic::KvEvents,
@@ -246,6 +249,9 @@ impl Payload {
             | Self::Health { response: bytes, .. }
             | Self::RouterPolicy { response: bytes, .. } => bytes.len(),
             Self::Discovery { key, value, .. } => key.len() + value.as_ref().map_or(0, Bytes::len),
+            Self::ClientMeasured(result) => {
+                size_of::<ClientRecord<'_>>() + result.x_request_id.as_ref().map_or(0, |id| id.len())
+            }
             Self::RouteSpan(span) => size_of::<RouteSpan>() + span.done.request_id.len(),
             Self::TreeResponse { size_bytes, .. }
             | Self::Indexer { size_bytes, .. }

@@ -1041,6 +1041,8 @@ pub enum SourceKind {
     ClientResults,
     /// Not one that is read: a collector of OpenTelemetry that decisions are sent to.
     OtlpExport,
+    /// Not one that is read: an endpoint that `radixscope stage` sends requests to. What it measures of them is a client's result.
+    StageLoad,
 }
 
 impl SourceKind {
@@ -1049,9 +1051,9 @@ impl SourceKind {
         matches!(self, Self::Nats | Self::Simulator | Self::Zmq | Self::Engines)
     }
 
-    /// Whether something is written there and nothing read.
+    /// Whether something is sent there, and nothing of the deployment is read.
     pub const fn is_output(self) -> bool {
-        matches!(self, Self::Recording | Self::OtlpExport)
+        matches!(self, Self::Recording | Self::OtlpExport | Self::StageLoad)
     }
 }
 
@@ -1176,6 +1178,7 @@ str_names! {
         Engines => "engines", Indexer => "indexer", Otlp => "otlp",
         ClientResults => "client_results",
         OtlpExport => "otlp_export",
+        StageLoad => "stage_load",
     }
 }
 str_names! {

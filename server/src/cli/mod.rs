@@ -20,6 +20,7 @@ mod replay;
 mod serve;
 mod server;
 mod sources;
+mod stage;
 
 use std::process::ExitCode;
 
@@ -49,6 +50,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Man { of } => return manual::page(of.as_deref()),
         Command::Serve(serve) => (&serve.log, logging::DEFAULT_FILTER),
         Command::Demo(demo) => (&demo.log, logging::DEFAULT_FILTER),
+        Command::Stage(stage) => (&stage.log, logging::DEFAULT_FILTER),
         Command::Check(check) => (&check.log, check::DEFAULT_LOG),
         Command::Record(record) => (&record.log, logging::DEFAULT_FILTER),
         Command::Open(open) => (&open.log, logging::DEFAULT_FILTER),
@@ -130,6 +132,7 @@ async fn run_async(command: Command) -> Result<ExitCode, Failure> {
         #[cfg(feature = "kubernetes")]
         Command::Deploy(options) => deploy::run(*options).await,
         Command::Serve(options) => serve::run(*options, stopped).await,
+        Command::Stage(options) => stage::run(*options, stopped).await,
         Command::Demo(options) => match options.nats.clone() {
             Some(url) => publish::run(*options, url, stopped).await,
             None => demo::run(*options, stopped).await,

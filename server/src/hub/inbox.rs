@@ -325,6 +325,19 @@ impl LoneInbox {
         }
     }
 
+    /// All that waits now: payloads, and what the source says of itself.
+    pub(crate) async fn all(&mut self) -> (Vec<Payload>, Vec<(LinkState, String)>) {
+        let (mut payloads, mut states) = (Vec::new(), Vec::new());
+        for _ in 0..self.inbox.len() {
+            match self.input().await {
+                Input::Received(queued) => payloads.push(queued.received.payload),
+                Input::State { state, detail, .. } => states.push((state, detail)),
+                Input::Missed { .. } => {}
+            }
+        }
+        (payloads, states)
+    }
+
     async fn input(&mut self) -> Input {
         let mut inputs = Vec::new();
         let waited = tokio::time::timeout(Self::PATIENCE, self.inbox.receive(&mut inputs, 1));

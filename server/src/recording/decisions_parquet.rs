@@ -273,6 +273,7 @@ mod tests {
             "client_ttft_ms" => &json["client"]["ttft_ms"],
             "client_itl_ms" => &json["client"]["itl_ms"],
             "client_duration_ms" => &json["client"]["duration_ms"],
+            "client_output_tokens" => &json["client"]["output_tokens"],
             "client_outcome" => &json["client"]["outcome"],
             column => json.get(column).unwrap_or(&json["progress"][column]),
         }

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use axum::http::header::{CONTENT_TYPE, USER_AGENT};
 use axum::http::request::Builder;
-use axum::http::{HeaderName, HeaderValue, Method, Request, StatusCode};
+use axum::http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -90,18 +91,26 @@ impl HttpClient {
         }
     }
 
+    /// The response to `request` as soon as its head is there; the caller bounds it. Redirects are not followed, proxies of the environment
+    /// not used.
+    pub(crate) async fn open(
+        &self,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, hyper_util::client::legacy::Error> {
+        let agent = HeaderValue::from_static(concat!("radixscope/", env!("CARGO_PKG_VERSION")));
+        request.headers_mut().insert(USER_AGENT, agent);
+        self.0.request(request).await
+    }
+
     async fn send(
         &self,
         url: &Url,
         request: Result<Request<Full<Bytes>>, axum::http::Error>,
         most_bytes: usize,
     ) -> Result<(StatusCode, Bytes), SourceStatus> {
-        let mut request = request.map_err(|error| SourceStatus::refused(format!("{url}: {error}")))?;
-        let agent = HeaderValue::from_static(concat!("radixscope/", env!("CARGO_PKG_VERSION")));
-        request.headers_mut().insert(USER_AGENT, agent);
+        let request = request.map_err(|error| SourceStatus::refused(format!("{url}: {error}")))?;
         let response = self
-            .0
-            .request(request)
+            .open(request)
             .await
             .map_err(|error| SourceStatus::connecting(format!("{url}: {}", innermost(&error))))?;
         let status = response.status();
@@ -121,7 +130,7 @@ impl HttpClient {
 }
 
 /// The text of the error that others wrap: `Connection refused`, not that a connection failed.
-fn innermost(error: &dyn Error) -> String {
+pub(crate) fn innermost(error: &dyn Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;

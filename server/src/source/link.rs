@@ -40,16 +40,16 @@ impl SourceStatus {
 
 /// The status that was last reported to the hub.
 #[derive(Default)]
-pub(super) struct LastStatus(Option<SourceStatus>);
+pub(crate) struct LastStatus(Option<SourceStatus>);
 
 impl LastStatus {
     /// `None`: nothing was reported yet.
-    pub(super) fn state(&self) -> Option<LinkState> {
+    pub(crate) fn state(&self) -> Option<LinkState> {
         self.0.as_ref().map(|status| status.state)
     }
 
     /// Reports the state of `source` if it changed. Only changes of the state are logged; the description changes often.
-    pub(super) async fn report(
+    pub(crate) async fn report(
         &mut self,
         to: &SourceHandle,
         source: &str,

@@ -21,4 +21,4 @@ pub mod traces;
 pub mod trees;
 pub mod zmq;
 
-pub(crate) use link::{SourceStatus, doubled, with_jitter};
+pub(crate) use link::{LastStatus, SourceStatus, doubled, with_jitter};

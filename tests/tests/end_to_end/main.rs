@@ -75,6 +75,7 @@ mod score;
 mod secrets;
 mod stage;
 mod threat_model;
+mod stage_target;
 mod tokens;
 mod trace_files;
 mod tree_api;

@@ -27,6 +27,7 @@ fn recorded_results_say() {
         duration_us: Some(161_125),
         outcome: Outcome::Success,
         status: None,
+        output_tokens: Some(25),
     };
     assert_eq!(first.measured, expected);
     let failed = decode(RECORDED.lines().next_back().unwrap().as_bytes()).unwrap().measured;

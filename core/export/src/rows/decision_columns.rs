@@ -50,7 +50,7 @@ pub enum ReadColumn {
 use ReadColumn::{Flag, Real, Text, Whole};
 
 /// All columns in their order.
-pub const DECISION_COLUMNS: [(&str, ReadColumn); 53] = [
+pub const DECISION_COLUMNS: [(&str, ReadColumn); 54] = [
     ("decision_id", Whole(|of| Some(of.entry.decision.id.0))),
     ("seq", Whole(|of| Some(of.entry.seq.0))),
     ("at_ms", Whole(|of| Some(of.entry.at_ms.0))),
@@ -104,6 +104,7 @@ pub const DECISION_COLUMNS: [(&str, ReadColumn); 53] = [
     ("client_itl_ms", Real(|of| ms(of.entry.client?.itl_us))),
     ("client_duration_ms", Real(|of| ms(of.entry.client?.duration_us))),
     ("client_outcome", Text(|of| of.entry.client.map(|client| client.outcome.as_str().into()))),
+    ("client_output_tokens", Whole(|of| of.entry.client?.output_tokens.map(u64::from))),
 ];
 
 /// What most tokens of the prompt were computed for.

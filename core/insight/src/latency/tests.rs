@@ -299,6 +299,7 @@ fn measured(cluster: &mut Cluster, decision: Option<u64>, at: u64, ttft_ms: Opti
         duration_us: Some(1_000_000),
         outcome: Outcome::Success,
         status: None,
+        output_tokens: None,
     };
     let decision = decision.map(DecisionId);
     fold(cluster, at, Record::ClientResult(Box::new(ClientResult { decision, measured })));

@@ -386,6 +386,10 @@ impl Ingest {
                 out.observe(context().observed(self, RequestSignal::ClientResult { result: &result }));
                 Ok(())
             }
+            Payload::ClientMeasured(result) => {
+                out.observe(context().observed(self, RequestSignal::ClientResult { result }));
+                Ok(())
+            }
             Payload::Indexer { name, index, .. } => {
                 self.indexer(&context(), name, index, out);
                 Ok(())

@@ -106,6 +106,7 @@ mod tests {
             duration_us: None,
             outcome: Outcome::Success,
             status: None,
+            output_tokens: None,
         };
         let mut clients = Clients::default();
         assert_eq!(clients.measured(Some("c"), measured, Millis(3)), None);

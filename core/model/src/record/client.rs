@@ -1,4 +1,4 @@
-//! What a client, a load generator, measured of its own requests.
+//! What a client, a load generator or `radixscope stage`, measured of its own requests.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub struct ClientResult {
 }
 
 /// A request as its client saw it, by the client's clock. `None`: not reported.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ClientMeasured {
     /// When it was sent.
     pub sent_ms: Millis,
@@ -34,4 +34,6 @@ pub struct ClientMeasured {
     pub outcome: Outcome,
     /// Status of an error, as HTTP numbers them.
     pub status: Option<u16>,
+    /// Tokens that it got.
+    pub output_tokens: Option<u32>,
 }

@@ -342,6 +342,7 @@ mod tests {
                 duration_us: None,
                 outcome,
                 status: None,
+                output_tokens: None,
             })
         };
         let mut all = [(); 5].map(|()| decided(Some(9), Some(9), &[]));

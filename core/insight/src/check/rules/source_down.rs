@@ -33,6 +33,16 @@ fn not_exported(view: &View<'_>, export: &SourceState) -> RuleOutcome {
     found.fixes("source_down/otlp_export").into()
 }
 
+/// The one that load is sent to: its requests fail, which says nothing of what else is read.
+fn not_sent(view: &View<'_>, load: &SourceState) -> RuleOutcome {
+    let label = format!("{}: {}", load.name, load.detail);
+    let explanation = "Requests of radixscope stage fail there; one at a time is tried until one is answered. What is shown comes from the \
+                       other sources.";
+    let title = format!("Cannot send requests to {}", load.name);
+    let found = Finding::new(Severity::Warning, title, explanation).panel(PanelRef::Overview);
+    found.evidence(label, view.seconds_since(load.since_ms), "s").fixes("source_down/stage_load").into()
+}
+
 fn evaluate(view: &View<'_>) -> RuleOutcome {
     let is_down = |s: &&SourceState| {
         matches!(s.state, LinkState::Connecting | LinkState::Refused | LinkState::Partial)
@@ -100,6 +110,7 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
             ("Cannot ask", "blocks that workers stored before we listened", "source_down/worker_trees")
         }
         SourceKind::OtlpExport => return not_exported(view, first),
+        SourceKind::StageLoad => return not_sent(view, first),
         SourceKind::Recording => return not_recorded(view, first),
     };
     let more = if down.len() > 1 { format!(" and {} more", down.len() - 1) } else { String::new() };

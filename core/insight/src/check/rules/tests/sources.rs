@@ -71,6 +71,7 @@ fn every_kind_of_source_that_is_down_has_its_setting() {
         (SourceKind::Logs, "logs report", "--logs"),
         (SourceKind::Otlp, "from OpenTelemetry", "--otlp"),
         (SourceKind::ClientResults, "clients measured", "--client-results"),
+        (SourceKind::StageLoad, "Requests of radixscope stage fail", "--target"),
         (SourceKind::Prometheus, "latency", "--prometheus"),
         (SourceKind::Discovery, "which workers there are", "--discovery"),
         (SourceKind::Zmq, "KV events", "--zmq-broker"),

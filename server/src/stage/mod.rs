@@ -1,0 +1,3 @@
+//! What is shown to an audience and steered meanwhile.
+
+pub mod load;
