@@ -20,4 +20,5 @@ mod random;
 mod recording;
 pub mod shutdown;
 pub mod source;
+pub mod stage;
 mod time;

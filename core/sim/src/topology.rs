@@ -63,6 +63,8 @@ pub(super) struct Pool {
     pub(super) first_worker: u16,
     /// Workers of all pools.
     pub(super) workers_of_all: u16,
+    /// How many deployments went before it: each has ids of its own.
+    pub(super) life: u32,
 }
 
 impl Topology {
@@ -204,6 +206,7 @@ impl Config {
             model_at,
             first_worker: at * self.workers,
             workers_of_all: self.topology.pools() * self.workers,
+            life: 0,
             config,
         }
     }

@@ -26,6 +26,7 @@ mod browser_parts;
 mod browser_player;
 mod browser_pools;
 mod browser_reuse;
+mod browser_stage;
 mod browser_time;
 mod browser_tokenizer;
 mod browser_tree;
