@@ -6,7 +6,7 @@ use wasm_bindgen::JsCast;
 
 use crate::store::Store;
 use crate::url::Panel;
-use crate::view::timeline;
+use crate::view::{timeline, tour};
 
 /// Listens for the page's keys for as long as it is open. `help` is raised for `?`.
 pub fn listen(store: Store, help: RwSignal<u32>) {
@@ -15,6 +15,10 @@ pub fn listen(store: Store, help: RwSignal<u32>) {
             return;
         }
         let key = event.key();
+        if tour::key(store, &key) {
+            event.prevent_default();
+            return;
+        }
         if timeline::key(store, &key, &event) {
             event.prevent_default();
             return;

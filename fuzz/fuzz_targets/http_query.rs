@@ -90,6 +90,7 @@ fn options() -> ServeOptions {
         trace_url: None,
         max_viewers: 1,
         baselines: std::sync::Arc::default(),
+        stage: None,
         max_connections: 2,
     }
 }

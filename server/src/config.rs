@@ -446,6 +446,9 @@ pub struct Demo {
     /// Publish even if the JetStream stream of that name already holds messages
     #[arg(long, env = "RADIXSCOPE_DEMO_YES", requires = "nats", help_heading = "Publish instead of serving")]
     pub yes: bool,
+    /// Do not let readers steer the simulated cluster: without the stage, its bar and its routes
+    #[arg(long, env = "RADIXSCOPE_NO_STAGE", help_heading = "Who may read")]
+    pub no_stage: bool,
     /// Credentials.
     #[command(flatten)]
     pub login: NatsLogin,

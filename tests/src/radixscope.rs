@@ -85,6 +85,15 @@ impl Radixscope {
         Self { process, args, port, base_path: String::new(), http: Http::default() }
     }
 
+    /// A demo whose readers steer it, with more flags.
+    pub async fn steered_demo(more: &[&str]) -> Self {
+        let warm_up: &[&str] = if more.contains(&"--warm-up") { &[] } else { &["--warm-up", "60"] };
+        let args = [&["demo"], warm_up, more].concat();
+        let server = Self::start_with_variables(&args, &[("RADIXSCOPE_NO_STAGE", OsStr::new("false"))]).await;
+        server.until_source_is("live").await;
+        server
+    }
+
     /// Starts `radixscope <args>` in a shell that lets it open so many files only.
     pub async fn start_with_files(files: u32, args: &[&str]) -> Self {
         let mut command = Command::new("sh");
@@ -124,7 +133,8 @@ impl Radixscope {
     /// The program's command, for runs that are meant to end by themselves.
     pub fn command() -> Command {
         let mut command = Command::new(paths::radixscope());
-        command.env("NO_COLOR", "1");
+        // Tests of the page need the room that it has for what is shown; those of the stage ask for it.
+        command.env("NO_COLOR", "1").env("RADIXSCOPE_NO_STAGE", "true");
         command
     }
 

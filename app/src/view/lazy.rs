@@ -27,6 +27,10 @@ pub enum LazyView {
     Fleet,
     /// The chart of stored and removed blocks: no chart is drawn before the first figures.
     RatesChart,
+    /// The bar that steers what is shown.
+    Stage,
+    /// The tour.
+    Tour,
 }
 
 impl LazyView {
@@ -36,6 +40,8 @@ impl LazyView {
             Self::Kiosk => "Kiosk",
             Self::Fleet => "Fleet",
             Self::RatesChart => "The chart",
+            Self::Stage => "The stage",
+            Self::Tour => "The tour",
         }
     }
 }
@@ -120,6 +126,8 @@ pub(super) fn Lazy(of: LazyView, store: Store, dark: Memo<bool>) -> impl IntoVie
         Progress::Loading if of == LazyView::RatesChart => view! {
             <div class="chart-box" aria-busy="true" data-testid="part-loading"></div>
         },
+        Progress::Loading if of == LazyView::Stage => view! { <div class="stage" aria-busy="true"></div> },
+        Progress::Loading if of == LazyView::Tour => ().into_any(),
         Progress::Loading => view! {
             <section class="panel part" aria-busy="true" data-testid="part-loading">
                 {head(of, store)}
@@ -157,6 +165,14 @@ fn Failed(of: LazyView, store: Store, retry: impl Fn() + 'static) -> impl IntoVi
                     <button class="plain" on:click=move |_| retry() data-testid="part-again">"Try again"</button>
                 </p>
             </div>
+        };
+    }
+    if matches!(of, LazyView::Stage | LazyView::Tour) {
+        return view! {
+            <p class="notice warn" role="alert" data-testid="part-failed">
+                <span>{format!("{} was not loaded; the browser's console names the file.", of.title())}</span>
+                <button class="plain" on:click=move |_| retry() data-testid="part-again">"Try again"</button>
+            </p>
         };
     }
     view! {

@@ -34,11 +34,13 @@ mod recording;
 mod resize;
 mod reuse;
 mod session_turns;
+mod stage;
 mod status;
 mod summary;
 mod time_chart;
 mod time_menu;
 pub(crate) mod timeline;
+pub(crate) mod tour;
 mod tree;
 mod virtual_table;
 mod whatif;
@@ -56,6 +58,8 @@ use leptos::prelude::*;
 pub use memory::MemoryPanel;
 pub use rates::RatesChartView;
 pub use reuse::ReusePanelView;
+pub use stage::StageBar;
+pub use tour::TourCard;
 pub use tree::TreePanel;
 pub use whatif::WhatIfPanel;
 
@@ -96,6 +100,8 @@ pub(crate) fn App() -> impl IntoView {
     drop_skeleton(store);
     focus_another(shown);
     let is = |what: fn(&Address) -> bool| Memo::new(move |_| store.address.with(what));
+    let has_stage = stage::is_served();
+    let (wants_stage, is_touring) = (is(stage::is_wanted), is(tour::is_asked));
     let (is_kiosk, is_bare) = (is(Address::is_kiosk), is(Address::is_bare));
     view! {
         <Show when=move || !is_bare.get()>
@@ -120,7 +126,9 @@ pub(crate) fn App() -> impl IntoView {
                 }}
             </main>
             <Show when=move || !is_bare.get()><timeline::Timeline store/></Show>
+            <Show when=move || has_stage && wants_stage.get()><Lazy of=LazyView::Stage store dark/></Show>
         </div>
+        <Show when=move || is_touring.get()><Lazy of=LazyView::Tour store dark/></Show>
         <losses::Losses store/>
         {move || incompatible()}
     }

@@ -17,6 +17,7 @@ pub mod other_routers;
 pub mod panel;
 mod reuse;
 pub mod rows;
+pub mod stage;
 mod trace_url;
 pub mod tree;
 

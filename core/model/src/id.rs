@@ -17,6 +17,19 @@ impl Serialize for Decimal {
     }
 }
 
+impl<'de> Deserialize<'de> for Decimal {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        if !from.is_human_readable() {
+            return u64::deserialize(from).map(Self);
+        }
+        let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
+        let expected = "a decimal number from 0 to 18446744073709551615, as a string";
+        text.parse()
+            .map(Self)
+            .map_err(|_| serde::de::Error::invalid_value(serde::de::Unexpected::Str(&text), &expected))
+    }
+}
+
 /// For `serialize_with`: an id that may not be known, as [`Decimal`].
 ///
 /// # Errors

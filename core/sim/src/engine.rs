@@ -183,6 +183,18 @@ impl Engine {
         *host = host.emptied();
     }
 
+    /// The process begins anew, with nothing cached. A step under way ends all the same.
+    pub(super) fn begin_anew(&mut self) {
+        self.abort();
+        self.cache = self.cache.emptied();
+        self.host = self.host.emptied();
+    }
+
+    /// The step under way ends without a result.
+    pub(super) fn lose_step(&mut self) {
+        self.stepping = false;
+    }
+
     /// Takes a request into the queue.
     pub(super) fn push(&mut self, job: Job) {
         self.queue.push_back(job);

@@ -29,6 +29,11 @@ impl<E: Copy + Ord> EventQueue<E> {
         self.count += 1;
     }
 
+    /// It is so many microseconds since the start, unless it is later already.
+    pub(super) fn pass_to(&mut self, us: u64) {
+        self.now_us = self.now_us.max(us);
+    }
+
     /// The next event up to and including `until_us`, and it is then.
     pub(super) fn next(&mut self, until_us: u64) -> Option<E> {
         let &Reverse((at_us, _, event)) = self.planned.peek()?;

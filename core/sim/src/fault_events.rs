@@ -15,6 +15,7 @@ use super::start_up;
 use super::topology::Release;
 use super::wire::Tier;
 use radixscope_model::id::BlockHash;
+use radixscope_router::RouterSettings;
 
 /// From the death of a worker to the end of its lease, in microseconds.
 const LEASE_ENDS_US: u64 = 6_000_000;
@@ -25,7 +26,6 @@ const SLOW_PERCENT: u64 = 400;
 
 const INDEXER: &str = "dynamo_llm::kv_router::indexer";
 const PUBLISHER: &str = "dynamo_llm::kv_router::publisher";
-const ROUTER: &str = "dynamo_llm::kv_router";
 const SEQUENCE: &str = "dynamo_llm::kv_router::sequence";
 const SEQUENCES_1_6: &str = "dynamo_kv_router::sequences::multi_worker";
 const SUBSCRIBER: &str = "dynamo_llm::kv_router::subscriber";
@@ -83,23 +83,10 @@ pub(super) fn strike(observed: &mut Observed<'_, '_>, serving: &mut Serving) -> 
             None
         }
         Fault::RouterRestart => {
-            if observed.pool == 0 {
-                let message = format_args!("Runtime shutdown initiated");
-                observed.log_on_frontends(Level::Info, "dynamo_runtime::runtime", message);
-            }
-            serving.restart_frontends(observed);
+            frontends_end(observed, serving);
             observed.driver.restart_frontends(observed.pool);
-            let here = observed.here();
-            here.faults.router_follows(false);
-            let workers = here.pool.config.workers;
-            match observed.here().pool.release() {
-                Release::V0_9 => {
-                    let found = format_args!("Found {workers} worker(s), starting KV event subscriber");
-                    observed.log_on_frontends(Level::Info, ROUTER, found);
-                    observed.log_on_frontends(Level::Info, ROUTER, format_args!("KV Routing initialized"));
-                }
-                Release::V1_6 => start_up::router_began(observed, false),
-            }
+            observed.here().faults.router_follows(false);
+            start_up::router_restarted(observed, &serving.router);
             Some(COLD_US)
         }
         Fault::Slow => {
@@ -108,6 +95,80 @@ pub(super) fn strike(observed: &mut Observed<'_, '_>, serving: &mut Serving) -> 
         }
         _ => None,
     }
+}
+
+/// The frontends go away, with every request in flight.
+pub(super) fn frontends_end(observed: &mut Observed<'_, '_>, serving: &mut Serving) {
+    if observed.pool == 0 {
+        let message = format_args!("Runtime shutdown initiated");
+        observed.log_on_frontends(Level::Info, "dynamo_runtime::runtime", message);
+    }
+    serving.restart_frontends(observed);
+}
+
+/// The frontends begin again with other settings. They get what the workers hold from the events' history, or by queries.
+pub(super) fn frontends_return(
+    observed: &mut Observed<'_, '_>,
+    serving: &mut Serving,
+    settings: RouterSettings,
+) {
+    let now_us = observed.now_us();
+    serving.router.restart_with(settings, now_us);
+    let here = observed.here();
+    if here.faults.now(now_us) == Some(Fault::GhostWorker) {
+        // It is not in discovery, of which the new routers learn their workers.
+        serving.router.leave(here.pool.config.odd_worker(), now_us);
+    }
+    here.pool.config.router = settings;
+    here.log.set_router(&here.pool);
+    observed.driver.restart_frontends(observed.pool);
+    if !serving.router.is_kv() {
+        return;
+    }
+    start_up::settings_dumped(observed);
+    start_up::router_restarted(observed, &serving.router);
+    let here = observed.here();
+    if settings.keeps_index() && here.pool.publishes_events() {
+        serving.catch_up(|worker| here.faults.router_gets(now_us, worker));
+    }
+}
+
+/// A fault that hit this pool is no longer at work: what it left behind is put right as an operator would.
+pub(super) fn mend(observed: &mut Observed<'_, '_>, serving: &mut Serving, fault: Fault) {
+    let workers = observed.here().pool.config.workers;
+    let odd = observed.here().pool.config.odd_worker();
+    match fault {
+        Fault::KillWorker | Fault::GhostWorker => {
+            if serving.router.workers().contains(&odd) {
+                serving.kill(odd, observed);
+                if fault == Fault::KillWorker {
+                    observed.log_removed(odd);
+                }
+                serving.router.leave(odd, observed.now_us());
+            }
+            worker_returns(observed, serving, odd);
+        }
+        Fault::Slow => serving.slow_prefill(100),
+        Fault::RouterRestart if observed.here().pool.publishes_events() => serving.catch_up(|_| true),
+        // Nobody else knows what workers hold that did not publish it: they are made to begin with nothing.
+        Fault::NoEvents | Fault::UnknownParents => {
+            (0..workers).for_each(|worker| serving.clear(worker, observed));
+        }
+        Fault::NoEventsOne => serving.clear(odd, observed),
+        _ => {}
+    }
+}
+
+/// A new process takes the place of a worker that is gone.
+fn worker_returns(observed: &mut Observed<'_, '_>, serving: &mut Serving, worker: u16) {
+    let (at_ms, now_us) = (observed.driver.now_ms(), observed.now_us());
+    let Processes { pool, wire, .. } = &mut observed.driver.pools[observed.pool];
+    wire.lease_ended((pool, worker), at_ms, observed.out);
+    wire.worker_returns((pool, worker), at_ms, observed.out);
+    serving.revive(worker, now_us);
+    start_up::worker_added(observed, worker);
+    let of_all = observed.here().pool.worker(worker);
+    observed.driver.metrics.iter_mut().for_each(|metrics| metrics.worker_restarted(of_all));
 }
 
 /// Ends what began with the fault in a pool.
@@ -122,7 +183,7 @@ pub(super) fn end(observed: &mut Observed<'_, '_>, serving: &mut Serving) {
         Some(Fault::RouterRestart) => {
             observed.here().faults.router_follows(true);
             if observed.here().pool.publishes_events() {
-                serving.catch_up();
+                serving.catch_up(|_| true);
             }
         }
         _ => {}

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod cache;
+mod change;
 mod config;
 mod engine;
 mod event_queue;
@@ -37,6 +38,7 @@ use self::topology::Pool;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
+pub use self::change::{Change, ChangeError};
 pub use self::config::{
     Config, ConfigError, EventTransport, MAX_CONCURRENCY, MAX_WORKERS, REFERENCE_BLOCKS_PER_WORKER, Topology,
     WorkerSelection, Workload,
@@ -59,6 +61,10 @@ pub struct Simulation {
     /// Router and engines of each pool.
     pools: Vec<Serving>,
     driver: Driver,
+    /// What was asked for, without the mistakes of its fault.
+    asked: Config,
+    /// Deployments before this one.
+    life: u32,
 }
 
 impl Simulation {
@@ -67,14 +73,21 @@ impl Simulation {
     /// # Errors
     /// What in `config` cannot be simulated.
     pub fn new(config: Config, start: Millis) -> Result<Self, ConfigError> {
-        config.validate()?;
-        let config = config.set_up();
-        let serving = |(at, pool): (u64, Pool)| {
+        Self::deploy(config, start, 0)
+    }
+
+    /// The deployment that comes up after `life` others.
+    fn deploy(asked: Config, start: Millis, life: u32) -> Result<Self, ConfigError> {
+        asked.validate()?;
+        let config = asked.set_up();
+        let mut of_config = config.pools();
+        of_config.iter_mut().for_each(|pool| pool.life = life);
+        let serving = |(at, pool): (u64, &Pool)| {
             let router_rng = stream(config.seed, 0x726f_7574_6572 + at);
             Serving::new(&pool.fleet(), config.concurrency as usize, router_rng)
         };
-        let pools = (0..).zip(config.pools()).map(serving).collect();
-        Ok(Self { pools, driver: Driver::new(config, start) })
+        let pools = (0..).zip(&of_config).map(serving).collect();
+        Ok(Self { pools, driver: Driver::new(config, of_config, start), asked, life })
     }
 
     /// Lets everything up to and including `until` happen and passes each message to `out`, in order of time.

@@ -33,6 +33,7 @@ pub(super) struct DecisionInput<'a> {
 /// The level of a line, as written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Level {
+    Debug,
     Info,
     Warn,
     Error,
@@ -59,21 +60,30 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn new(pool: &Pool) -> Self {
-        let (config, router) = (&pool.config, pool.config.router);
-        let speaks = pool.release() == Release::V0_9 && router.router_mode == RouterMode::Kv;
-        let mode =
-            (config.log && speaks).then_some((router.prefill_factor(), router.router_temperature == 0.0));
+        let config = &pool.config;
         Self {
             on: config.log,
-            mode,
+            mode: Self::mode(pool),
             blocks_per_worker: config.engine_blocks(),
             role: pool.role,
             phase: pool.phase(),
             model: pool.model.display_name,
-            host_weight: router.host_cache_hit_weight,
+            host_weight: config.router.host_cache_hit_weight,
             selection: config.selection,
             line: String::new(),
         }
+    }
+
+    /// The frontends of a pool begin again with other settings.
+    pub(super) fn set_router(&mut self, pool: &Pool) {
+        self.mode = Self::mode(pool);
+        self.host_weight = pool.config.router.host_cache_hit_weight;
+    }
+
+    fn mode(pool: &Pool) -> Option<(f64, bool)> {
+        let router = pool.config.router;
+        let speaks = pool.release() == Release::V0_9 && router.router_mode == RouterMode::Kv;
+        (pool.config.log && speaks).then_some((router.prefill_factor(), router.router_temperature == 0.0))
     }
 
     /// Writes `message` to the log of `process`, at `at_us` of Unix time.
@@ -100,6 +110,7 @@ impl Log {
         out: WireOut<'_>,
     ) {
         let level = match level {
+            Level::Debug => "DEBUG",
             Level::Info => " INFO",
             Level::Warn => " WARN",
             Level::Error => "ERROR",

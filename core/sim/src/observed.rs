@@ -285,8 +285,7 @@ impl Observed<'_, '_> {
                 driver.agenda.after(back_us + u64::from(think_ms) * 1_000, Event::Send(user));
             }
             None => {
-                let conversation = driver.users.conversation(user);
-                driver.pools.iter_mut().for_each(|of| _ = of.bindings.remove(&conversation));
+                driver.end_conversation(user);
                 driver.agenda.after(back_us, Event::Arrival(user));
             }
         }

@@ -56,6 +56,12 @@ impl Processes {
         }
     }
 
+    /// There may be requests with numbers below `requests`.
+    pub(super) fn make_room(&mut self, requests: usize) {
+        self.request_ids.resize(requests, String::new());
+        self.overlaps.resize(requests, 0);
+    }
+
     /// A worker may report its load again.
     pub(super) fn load_due(&mut self, worker: u16) {
         self.loads[usize::from(worker)].due = false;

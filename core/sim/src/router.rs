@@ -219,6 +219,21 @@ impl Router {
         self.forget(worker);
     }
 
+    /// A worker came to discovery.
+    pub(super) fn join(&mut self, worker: u16, now_us: u64) {
+        self.forget(worker);
+        if let Err(at) = self.workers.binary_search(&worker) {
+            self.workers.insert(at, worker);
+        }
+        self.relist(now_us);
+    }
+
+    /// It begins anew with these settings.
+    pub(super) fn restart_with(&mut self, settings: RouterSettings, now_us: u64) {
+        self.settings = settings;
+        self.restart(now_us);
+    }
+
     /// The list of workers changed: whoever is on it is tried again.
     fn relist(&mut self, now_us: u64) {
         self.listed_us = now_us;

@@ -169,6 +169,11 @@ impl Serving {
         }
     }
 
+    /// There may be requests with numbers below `requests`.
+    pub(super) fn make_room(&mut self, requests: usize) {
+        self.flights.resize(requests, Flight::default());
+    }
+
     pub(super) fn engine(&self, worker: u16) -> &Engine {
         &self.engines[usize::from(worker)]
     }
@@ -259,6 +264,18 @@ impl Serving {
         }
     }
 
+    /// The step that a killed engine had begun would end now.
+    pub(super) fn lose_step(&mut self, worker: u16) {
+        self.engines[usize::from(worker)].lose_step();
+    }
+
+    /// A new process takes the place of a killed worker, with nothing in its cache.
+    pub(super) fn revive(&mut self, worker: u16, now_us: u64) {
+        self.engines[usize::from(worker)].begin_anew();
+        self.dead[usize::from(worker)] = false;
+        self.router.join(worker, now_us);
+    }
+
     /// A worker clears its cache, and what runs on it begins anew.
     pub(super) fn clear(&mut self, worker: u16, around: &mut impl ServingContext) {
         let engine = &mut self.engines[usize::from(worker)];
@@ -279,9 +296,9 @@ impl Serving {
         self.router.restart(around.now_us());
     }
 
-    /// The router knows again what every worker holds.
-    pub(super) fn catch_up(&mut self) {
-        for (worker, engine) in (0..).zip(&self.engines) {
+    /// The router knows again what those workers hold whose events reach it.
+    pub(super) fn catch_up(&mut self, reaches_router: impl Fn(u16) -> bool) {
+        for (worker, engine) in (0..).zip(&self.engines).filter(|(worker, _)| reaches_router(*worker)) {
             self.router.forget(worker);
             self.router.learn(worker, engine.cache().hashes());
             self.router.host_stored(worker, engine.host().hashes());

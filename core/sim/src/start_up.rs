@@ -3,7 +3,9 @@
 
 use super::log::Level;
 use super::observed::Observed;
-use radixscope_router::Role;
+use super::router::Router;
+use super::topology::Release;
+use radixscope_router::{Role, RouterSettings};
 
 const EMBEDDED: &str = "dynamo_llm::kv_router::embedded";
 const INGRESS: &str = "dynamo_llm::kv_router::indexer::ingress";
@@ -12,8 +14,50 @@ const ROUTER: &str = "dynamo_llm::kv_router";
 const SEQUENCES: &str = "dynamo_kv_router::sequences::multi_worker";
 const SUBSCRIBER: &str = "dynamo_llm::kv_router::indexer::recovery::subscriber";
 
+/// The router of a pool begins again, which chooses by cost.
+pub(super) fn router_restarted(observed: &mut Observed<'_, '_>, router: &Router) {
+    if observed.here().pool.release() == Release::V1_6 {
+        return router_began(observed, router);
+    }
+    let workers = router.workers().len();
+    let found = format_args!("Found {workers} worker(s), starting KV event subscriber");
+    observed.log_on_frontends(Level::Info, ROUTER, found);
+    observed.log_on_frontends(Level::Info, ROUTER, format_args!("KV Routing initialized"));
+}
+
+/// The router of a pool finds a worker in discovery; 0.9 does not log it.
+pub(super) fn worker_added(observed: &mut Observed<'_, '_>, worker: u16) {
+    if observed.here().pool.release() == Release::V1_6 {
+        let id = observed.here().wire.worker_id(worker);
+        let message = format_args!("Adding worker WorkerWithDpRank {{ worker_id: {id}, dp_rank: 0 }}");
+        observed.log_on_frontends(Level::Warn, SEQUENCES, message);
+    }
+}
+
+/// A frontend that begins with other settings than Dynamo's defaults logs at DEBUG: its first router says what it was started with.
+pub(super) fn settings_dumped(observed: &mut Observed<'_, '_>) {
+    let pool = observed.here().pool.clone();
+    if pool.release() != Release::V1_6 || observed.pool > 0 {
+        return;
+    }
+    let RouterSettings {
+        prefill_load_scale,
+        overlap_score_credit,
+        host_cache_hit_weight,
+        router_temperature,
+        ..
+    } = pool.config.router;
+    let message = format_args!(
+        "{{\"config\":{{\"router_mode\":\"kv\",\"prefill_load_scale\":{prefill_load_scale:?},\
+         \"overlap_score_credit\":{overlap_score_credit:?},\"host_cache_hit_weight\":{host_cache_hit_weight:?},\
+         \"router_temperature\":{router_temperature:?}}},\"dynamo_version\":\"1.6.1\"}}"
+    );
+    observed.log_on_frontends(Level::Debug, "CONFIG_DUMP", message);
+}
+
 /// The router of a pool begins, which chooses by cost.
-pub(super) fn router_began(observed: &mut Observed<'_, '_>, predicts: bool) {
+pub(super) fn router_began(observed: &mut Observed<'_, '_>, router: &Router) {
+    let predicts = router.predicts();
     let pool = observed.here().pool.clone();
     let (looks_for_caches, worker_type) = (pool.role != Role::Decode, pool.role.worker_type());
     if looks_for_caches && !predicts {
@@ -30,11 +74,7 @@ pub(super) fn router_began(observed: &mut Observed<'_, '_>, predicts: bool) {
     let message =
         format_args!("KvRouter scheduling on embedded selection partition worker_type={worker_type}");
     observed.log_on_frontends(Level::Info, EMBEDDED, message);
-    for worker in 0..pool.config.workers {
-        let id = observed.here().wire.worker_id(worker);
-        let message = format_args!("Adding worker WorkerWithDpRank {{ worker_id: {id}, dp_rank: 0 }}");
-        observed.log_on_frontends(Level::Warn, SEQUENCES, message);
-    }
+    router.workers().iter().for_each(|&worker| worker_added(observed, worker));
     observed.log_on_frontends(Level::Info, ROUTER, format_args!("KV Routing initialized"));
     if pool.role == Role::Prefill {
         let (model, namespace) = (pool.model.display_name, &pool.config.namespace);

@@ -65,6 +65,8 @@ pub(super) struct Pool {
     pub(super) first_worker: u16,
     /// Workers of all pools.
     pub(super) workers_of_all: u16,
+    /// How many deployments went before it: each has ids of its own.
+    pub(super) life: u32,
 }
 
 impl Topology {
@@ -209,6 +211,7 @@ impl Config {
             model_at,
             first_worker: at * self.workers,
             workers_of_all: self.topology.pools() * self.workers,
+            life: 0,
             config,
         }
     }

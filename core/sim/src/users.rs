@@ -24,6 +24,8 @@ struct SharedPrefix {
 /// One user and the conversation under way.
 #[derive(Debug, Default)]
 struct User {
+    /// Whether the user sends messages: those who left do not.
+    is_there: bool,
     starter: u32,
     name: u64,
     turns_left: u32,
@@ -40,6 +42,8 @@ pub(super) struct Users {
     workload: Workload,
     starters: Vec<SharedPrefix>,
     users: Vec<User>,
+    /// Users below this number stay; the others leave when their request is over.
+    concurrency: u32,
     /// Users that join the next wave.
     waiting: Vec<u32>,
     /// What the wave is about.
@@ -48,6 +52,12 @@ pub(super) struct Users {
     /// Makes the blocks that the router sees, where its size is another.
     router_hasher: Option<BlockHasher>,
     rng: Pcg64Mcg,
+}
+
+impl User {
+    fn joined() -> Self {
+        Self { is_there: true, ..Self::default() }
+    }
 }
 
 impl RequestTexts for Users {
@@ -75,7 +85,8 @@ impl Users {
         };
         Self {
             starters: (0..config.workload.starters).map(starter).collect(),
-            users: (0..config.concurrency).map(|_| User::default()).collect(),
+            users: (0..config.concurrency).map(|_| User::joined()).collect(),
+            concurrency: config.concurrency,
             waiting: Vec::new(),
             topic: 0,
             workload: config.workload.clone(),
@@ -96,9 +107,28 @@ impl Users {
         self.users[request as usize].name
     }
 
-    /// Number of users.
-    pub(super) fn len(&self) -> u32 {
-        self.users.len() as u32
+    /// From now on there are so many users. Calls `joined` with each that comes; those with higher numbers leave by
+    /// [`Users::leaves`].
+    pub(super) fn set_concurrency(&mut self, concurrency: u32, mut joined: impl FnMut(u32)) {
+        self.concurrency = concurrency;
+        for user in 0..concurrency {
+            match self.users.get_mut(user as usize) {
+                // One that has not left yet stays.
+                Some(user) if user.is_there => continue,
+                Some(user) => user.is_there = true,
+                None => self.users.push(User::joined()),
+            }
+            joined(user);
+        }
+    }
+
+    /// Whether a user without a request in flight leaves now.
+    pub(super) fn leaves(&mut self, user: u32) -> bool {
+        let leaves = user >= self.concurrency;
+        if leaves {
+            self.users[user as usize].is_there = false;
+        }
+        leaves
     }
 
     /// The prompt and output of a user's current request.
@@ -118,6 +148,9 @@ impl Users {
         self.topic = self.popular_starter();
         let mut waiting = std::mem::take(&mut self.waiting);
         for user in waiting.drain(..) {
+            if self.leaves(user) {
+                continue;
+            }
             self.begin_conversation(user);
             begun(user);
         }

@@ -39,6 +39,8 @@ pub enum Channel {
     Nats,
     /// Stored in discovery: a model card.
     Discovery,
+    /// Deleted from discovery; the body is empty.
+    Deletion,
     /// Written to a process's log.
     Log,
     /// Answered to a scrape of a process's metrics.
@@ -92,6 +94,15 @@ struct WorkerPublisher {
     events: Sequence,
     metrics: Sequence,
     sequences: Sequence,
+}
+
+impl WorkerPublisher {
+    fn new(id: u64, line: EventTransport) -> Self {
+        let [events, metrics, sequences] = Default::default();
+        // The event plane numbers from 1.
+        let event_id = Sequence((line == EventTransport::EventPlane).into());
+        Self { id, line, event_id, events, metrics, sequences }
+    }
 }
 
 /// A KV event that waits for the others of its moment (1.6).
@@ -235,8 +246,12 @@ impl Buffers {
 
 /// From one lease to the next that is taken at the same time.
 const LEASE_STEP: u64 = 6;
-/// From the lease of a process to that of its next life.
+/// From the lease of a frontend to that of its next life.
 const RESTART_STEP: u64 = 0x100;
+/// The same of a worker: beyond the leases of all others.
+const RETURN_STEP: u64 = 0x1_0000;
+/// From the leases of a deployment to those of the next one.
+const DEPLOYMENT_STEP: u64 = 0x100_0000;
 
 const KV_EVENTS: &str = "kv-events";
 
@@ -245,15 +260,7 @@ impl Wire {
         let (config, release) = (&pool.config, pool.release());
         let Config { namespace, component, .. } = config;
         let (workers, router_id) = instance_ids(pool);
-        let line = |(worker, &id)| WorkerPublisher {
-            id,
-            line: config.event_transport(worker),
-            // The event plane numbers from 1.
-            event_id: Sequence((config.event_transport(worker) == EventTransport::EventPlane).into()),
-            events: Sequence::default(),
-            metrics: Sequence::default(),
-            sequences: Sequence::default(),
-        };
+        let line = |(worker, &id)| WorkerPublisher::new(id, config.event_transport(worker));
         let of_namespace =
             |name| Topic { name, subject: format!("namespace.{namespace}.{name}"), release: Release::V0_9 };
         let of_component = |name| {
@@ -316,12 +323,28 @@ impl Wire {
 
     /// The model card of each worker, as discovery keys and values.
     pub(super) fn model_cards(&mut self, pool: &Pool, at_ms: Millis, out: WireOut<'_>) {
-        for (at, worker) in (0..).zip(&self.workers) {
-            let card = ModelEntry::new(pool, at, worker.id);
-            let (namespace, component) = (&pool.config.namespace, &pool.config.component);
-            let key = format!("v1/mdc/{namespace}/{component}/generate/{:x}", worker.id);
-            self.buffers.json(at_ms, Channel::Discovery, &key, &card, out);
+        for worker in 0..pool.config.workers {
+            self.model_card((pool, worker), at_ms, out);
         }
+    }
+
+    fn model_card(&mut self, (pool, worker): (&Pool, u16), at_ms: Millis, out: WireOut<'_>) {
+        let id = self.worker_id(worker);
+        let card = ModelEntry::new(pool, worker, id);
+        self.buffers.json(at_ms, Channel::Discovery, &card_key(pool, id), &card, out);
+    }
+
+    /// The lease of a worker is over: its model card is gone.
+    pub(super) fn lease_ended(&self, (pool, worker): (&Pool, u16), at_ms: Millis, out: WireOut<'_>) {
+        let name = &card_key(pool, self.worker_id(worker));
+        out(WireMessage { at_ms, channel: Channel::Deletion, name, payload: &[] });
+    }
+
+    /// A worker begins anew: under another id, with numbers from the start.
+    pub(super) fn worker_returns(&mut self, (pool, worker): (&Pool, u16), at_ms: Millis, out: WireOut<'_>) {
+        let of = &mut self.workers[usize::from(worker)];
+        *of = WorkerPublisher::new(of.id + RETURN_STEP, of.line);
+        self.model_card((pool, worker), at_ms, out);
     }
 
     /// A worker stored `blocks` below `parent`, the first of them at the place `from` of its prompt.
@@ -618,10 +641,17 @@ fn stream_name(namespace: &str, component: &str) -> String {
     format!("{slug}-{KV_EVENTS}")
 }
 
+/// Discovery key of a worker's model card.
+fn card_key(pool: &Pool, worker_id: u64) -> String {
+    let (namespace, component) = (&pool.config.namespace, &pool.config.component);
+    format!("v1/mdc/{namespace}/{component}/generate/{worker_id:x}")
+}
+
 /// Ids as etcd hands them out: one lease after the other, far above what a JavaScript number holds.
 fn instance_ids(pool: &Pool) -> (Vec<u64>, u64) {
     const LEASES: u64 = 0x6a6c_0000_0000_0000;
-    let first = LEASES | (pool.config.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16 & !0xfff);
+    let of_seed = pool.config.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16 & !0xfff;
+    let first = LEASES + of_seed + u64::from(pool.life) * DEPLOYMENT_STEP;
     let id = |worker: u16| first + (u64::from(pool.worker(worker)) + 1) * LEASE_STEP;
     let workers: Vec<u64> = (0..pool.config.workers).map(id).collect();
     (workers, first + (u64::from(pool.workers_of_all) + 1) * LEASE_STEP + 1)

@@ -7,7 +7,7 @@ use rand_pcg::Pcg64Mcg;
 use super::config::{Config, Topology};
 use super::engine::Engine;
 use super::event_queue::EventQueue;
-use super::fault::Failure;
+use super::fault::{Failure, FaultPlan};
 use super::fault_events;
 use super::log::uuid;
 use super::metrics::{Metrics, SCRAPE_EVERY_US};
@@ -18,7 +18,7 @@ use super::serving::Serving;
 use super::start_up;
 use super::stream;
 use super::timing;
-use super::topology::Release;
+use super::topology::{Pool, Release};
 use super::users::Users;
 use super::wire::WireOut;
 use radixscope_model::id::Millis;
@@ -26,6 +26,8 @@ use radixscope_router::Role;
 
 /// Users arrive one after the other over this long at the start, in microseconds.
 const RAMP_US: u64 = 20_000_000;
+/// Users who join later arrive over this long, in microseconds.
+const JOIN_US: u64 = 5_000_000;
 /// Users of a wave do not click in the same millisecond: they spread over this long, in microseconds.
 const WAVE_JITTER_US: u64 = 400_000;
 /// From the choice of a prefill worker to that of a decode worker, in microseconds.
@@ -59,10 +61,10 @@ pub(super) enum Event {
     Sample,
     /// Frontends and workers are scraped.
     Scrape,
-    /// The fault begins.
-    FaultBegins,
-    /// What began with the fault ends.
-    FaultEnds,
+    /// The fault begins, unless another one is at work since this was planned: faults are numbered.
+    FaultBegins(u32),
+    /// What began with the fault of this number ends.
+    FaultEnds(u32),
     /// The last worker of each pool clears its cache.
     CacheCleared,
 }
@@ -102,14 +104,15 @@ pub(super) struct Driver {
     pub(super) requests: Vec<Request>,
     /// Requests that failed in one pool and are to end in the others.
     pub(super) broken: Vec<(usize, u32, Failure)>,
+    /// Number of the fault at work, or of the last one.
+    fault_number: u32,
     pub(super) jitter: Pcg64Mcg,
     ids: Pcg64Mcg,
 }
 
 impl Driver {
     /// `config` is valid.
-    pub(super) fn new(config: Config, start: Millis) -> Self {
-        let pools = config.pools();
+    pub(super) fn new(config: Config, pools: Vec<Pool>, start: Millis) -> Self {
         let mut driver = Self {
             users: Users::new(&config),
             metrics: config.metrics.then(|| Metrics::new(&pools)),
@@ -117,6 +120,7 @@ impl Driver {
             report: SimulationReport::new(config.topology.pools() * config.workers),
             requests: vec![Request::default(); config.concurrency as usize],
             broken: Vec::new(),
+            fault_number: 0,
             jitter: stream(config.seed, 0x6a69_7474_6572),
             ids: stream(config.seed, 0x7575_6964),
             agenda: EventQueue::new(),
@@ -125,8 +129,8 @@ impl Driver {
             config,
         };
         driver.agenda.after(0, Event::Registration);
-        for user in 0..driver.users.len() {
-            let at = RAMP_US * u64::from(user) / u64::from(driver.users.len());
+        for user in 0..driver.config.concurrency {
+            let at = RAMP_US * u64::from(user) / u64::from(driver.config.concurrency);
             driver.agenda.after(at, Event::Arrival(user));
         }
         driver.agenda.after(0, Event::Wave);
@@ -136,7 +140,7 @@ impl Driver {
         }
         driver.clears_again();
         if let Some(strikes_us) = driver.pools.iter().find_map(|of| of.faults.strikes_us()) {
-            driver.agenda.after(strikes_us, Event::FaultBegins);
+            driver.agenda.after(strikes_us, Event::FaultBegins(0));
         }
         driver
     }
@@ -173,7 +177,7 @@ impl Driver {
         }
     }
 
-    fn at<'a, 'o>(&'a mut self, pool: usize, out: WireOut<'o>) -> Observed<'a, 'o> {
+    pub(super) fn at<'a, 'o>(&'a mut self, pool: usize, out: WireOut<'o>) -> Observed<'a, 'o> {
         Observed { driver: self, pool, out }
     }
 
@@ -184,9 +188,12 @@ impl Driver {
                 self.pools.iter_mut().for_each(|of| of.wire.model_cards(&of.pool, at_ms, out));
                 for (pool, serving) in pools.iter().enumerate() {
                     if self.pools[pool].pool.release() == Release::V1_6 && serving.router.is_kv() {
-                        start_up::router_began(&mut self.at(pool, out), serving.router.predicts());
+                        start_up::router_began(&mut self.at(pool, out), &serving.router);
                     }
                 }
+            }
+            Event::Arrival(user) | Event::Send(user) if self.users.leaves(user) => {
+                self.end_conversation(user)
             }
             Event::Arrival(user) => self.users.wait(user),
             Event::Wave => self.wave(),
@@ -208,33 +215,31 @@ impl Driver {
             }
             Event::StepEnd(of_all) | Event::LoadDue(of_all) => {
                 let (pool, worker) = self.place(of_all);
+                let is_step = event == Event::StepEnd(of_all);
+                if !is_step {
+                    self.pools[pool].load_due(worker);
+                }
                 // Nothing comes of a step that a killed engine had begun.
                 if !pools[pool].lives(worker) {
+                    if is_step {
+                        pools[pool].lose_step(worker);
+                    }
                     return;
                 }
-                if event == Event::StepEnd(of_all) {
+                if is_step {
                     pools[pool].end_step(worker, &mut self.at(pool, out));
-                } else {
-                    self.pools[pool].load_due(worker);
                 }
                 self.report_load(pool, worker, pools[pool].engine(worker), out);
             }
             Event::Sample => self.sample(pools),
             Event::Scrape => self.scrape(pools, out),
-            Event::FaultBegins => {
-                let mut ends_us = None;
-                for (pool, serving) in pools.iter_mut().enumerate() {
-                    if self.pools[pool].faults.strikes_us().is_some() {
-                        ends_us = fault_events::strike(&mut self.at(pool, out), serving);
-                    }
-                }
-                ends_us.into_iter().for_each(|us| self.agenda.after(us, Event::FaultEnds));
-            }
-            Event::FaultEnds => {
+            Event::FaultBegins(number) if number == self.fault_number => self.strike(pools, out),
+            Event::FaultEnds(number) if number == self.fault_number => {
                 for (pool, serving) in pools.iter_mut().enumerate() {
                     fault_events::end(&mut self.at(pool, out), serving);
                 }
             }
+            Event::FaultBegins(_) | Event::FaultEnds(_) => {}
             Event::CacheCleared => {
                 for (pool, serving) in pools.iter_mut().enumerate() {
                     serving.clear(self.config.workers - 1, &mut self.at(pool, out));
@@ -242,6 +247,18 @@ impl Driver {
                 self.clears_again();
             }
         }
+    }
+
+    /// What happens at once when a fault begins, in the pools that it hits.
+    fn strike(&mut self, pools: &mut [Serving], out: WireOut<'_>) {
+        let mut ends_us = None;
+        for (pool, serving) in pools.iter_mut().enumerate() {
+            if self.pools[pool].faults.strikes_us().is_some() {
+                ends_us = fault_events::strike(&mut self.at(pool, out), serving);
+            }
+        }
+        let ends = Event::FaultEnds(self.fault_number);
+        ends_us.into_iter().for_each(|us| self.agenda.after(us, ends));
     }
 
     /// Sends a prompt to the pool that prefills it first, or to both models.
@@ -262,7 +279,7 @@ impl Driver {
     }
 
     /// Ends requests in the pools in which they did not fail.
-    fn end_broken(&mut self, pools: &mut [Serving], out: WireOut<'_>) {
+    pub(super) fn end_broken(&mut self, pools: &mut [Serving], out: WireOut<'_>) {
         while let Some((failed, user, how)) = self.broken.pop() {
             for (pool, serving) in pools.iter_mut().enumerate().filter(|(pool, _)| *pool != failed) {
                 serving.cancel(user, how, &mut self.at(pool, out));
@@ -282,6 +299,47 @@ impl Driver {
         self.pools[pool].wire.restart_routers();
         if pool + 1 == self.pools.len() {
             self.metrics.iter_mut().for_each(|metrics| metrics.restarted(self.arriving.into()));
+        }
+    }
+
+    /// It is now `at`, and nothing is planned before it.
+    pub(super) fn pass_to(&mut self, at: Millis) {
+        self.agenda.pass_to(at.since(self.start) * 1_000);
+    }
+
+    /// So many milliseconds pass in which nothing happens.
+    pub(super) fn pass_idle(&mut self, idle_ms: u64) {
+        self.start.0 += idle_ms;
+    }
+
+    /// From now on there are so many users; those who leave get their response before.
+    pub(super) fn set_concurrency(&mut self, concurrency: u32, pools: &mut [Serving]) {
+        let more = (concurrency as usize).max(self.requests.len());
+        self.requests.resize(more, Request::default());
+        self.pools.iter_mut().for_each(|of| of.make_room(more));
+        pools.iter_mut().for_each(|of| of.make_room(more));
+        let mut joined = Vec::new();
+        self.users.set_concurrency(concurrency, |user| joined.push(user));
+        for (at, user) in (0..).zip(&joined) {
+            self.agenda.after(JOIN_US * at / joined.len() as u64, Event::Arrival(*user));
+        }
+        self.config.concurrency = concurrency;
+    }
+
+    /// A fault begins now, in the pools whose configuration in `hit` has it; or all is well again.
+    pub(super) fn set_fault(&mut self, plan: Option<FaultPlan>, hit: &[Pool]) {
+        self.config.fault = plan;
+        self.fault_number += 1;
+        for (of, hit) in self.pools.iter_mut().zip(hit) {
+            of.pool.config.fault = hit.config.fault;
+            of.faults.set(hit.config.fault, self.agenda.now_us());
+        }
+    }
+
+    /// What happens at once with the fault that was set.
+    pub(super) fn begin_fault(&mut self, pools: &mut [Serving], out: WireOut<'_>) {
+        if self.pools.iter().any(|of| of.faults.strikes_us().is_some()) {
+            self.strike(pools, out);
         }
     }
 
@@ -331,6 +389,12 @@ impl Driver {
             });
         }
         self.agenda.after(IN_FLIGHT_EVERY_MS * 1_000, Event::Sample);
+    }
+
+    /// A user's conversation is over: it is bound to no worker any more.
+    pub(super) fn end_conversation(&mut self, user: u32) {
+        let conversation = self.users.conversation(user);
+        self.pools.iter_mut().for_each(|of| _ = of.bindings.remove(&conversation));
     }
 
     /// Name of a user's conversation as the session that a client gives.

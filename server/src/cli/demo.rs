@@ -10,16 +10,21 @@ use super::{Failure, server};
 use crate::config::{Demo, Router, Simulation};
 use crate::shutdown::Shutdown;
 use crate::source::demo;
+use crate::stage::{simulator, stage};
 
 /// Runs until stopped.
 pub(super) async fn run(options: Demo, stopped: Shutdown) -> Result<(), Failure> {
     let config = simulated(&options.simulation)?;
     let pace = pace(&options.simulation);
     let name = "simulated cluster".to_owned();
-    let feed =
-        Feed::new(name, SourceKind::Simulator, move |to, stopped| demo::run(config, pace, to, stopped));
-    let (feeds, record) =
-        (Feeds::only(vec![feed]), options.recorded.options().map_err(|error| Failure::Usage(error.into()))?);
+    let (controls, driver) = stage(simulator::report(&config));
+    let feed = Feed::new(name, SourceKind::Simulator, move |to, stopped| {
+        demo::run(config, pace, driver, to, stopped)
+    });
+    let (feeds, record) = (
+        Feeds { stage: (!options.no_stage).then_some(controls), ..Feeds::only(vec![feed]) },
+        options.recorded.options().map_err(|error| Failure::Usage(error.into()))?,
+    );
     server::run(options.http, &options.limits, &options.slo, feeds, record, stopped).await
 }
 

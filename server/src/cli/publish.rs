@@ -43,7 +43,7 @@ pub(super) async fn run(options: Demo, url: Url, mut stopped: Shutdown) -> Resul
         target.display_address(),
         target.display_address()
     );
-    let mut steps = demo::start(config, pace(&options.simulation), stopped.clone());
+    let mut steps = demo::start(config, pace(&options.simulation), None, stopped.clone());
     let mut lost = signals.lost.clone();
     let mut published = 0u64;
     loop {

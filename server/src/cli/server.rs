@@ -28,6 +28,7 @@ use crate::recording::{
     self, RecordOptions, RecordTo, Recorder, RecordingStatus, RecordingThreads, RecordingWatch,
 };
 use crate::shutdown::{Shutdown, over};
+use crate::stage::Controls;
 use crate::time::{now, random};
 
 /// How long connections and sources may take to end by themselves.
@@ -93,6 +94,8 @@ pub(super) struct Feeds {
     pub(super) refusals: Arc<Refusals>,
     /// What routers run with, as a file has it.
     pub(super) settings: Vec<ReportedSettings>,
+    /// How readers steer them; `None`: they cannot.
+    pub(super) stage: Option<Arc<Controls>>,
 }
 
 impl Feeds {
@@ -104,6 +107,7 @@ impl Feeds {
             verify_every: Duration::ZERO,
             refusals: Arc::default(),
             settings: Vec::new(),
+            stage: None,
         }
     }
 }
@@ -123,7 +127,7 @@ pub(super) struct Listening {
 pub(super) fn listen(
     limits: &Limits,
     checks: Checks,
-    Feeds { mut feeds, tree_dumps, verify_every, refusals, settings }: Feeds,
+    Feeds { mut feeds, tree_dumps, verify_every, refusals, settings, stage: _ }: Feeds,
     record: Option<RecordOptions>,
     stopped: &Shutdown,
 ) -> Result<Listening, Failure> {
@@ -246,6 +250,7 @@ pub(super) async fn run(
 ) -> Result<(), Failure> {
     let checks = checks(slo)?;
     let door = Door::open(&http.serving).await?;
+    let stage = feeds.stage.clone();
     let listening = listen(limits, checks, feeds, record, &stopped)?;
     let hub = listening.hub.clone();
     let baselines = Arc::new(BaselineFiles::new(slo.baseline.clone()));
@@ -253,7 +258,8 @@ pub(super) async fn run(
         tokio::spawn(follow_baselines(baselines.clone(), hub.clone(), stopped.clone()));
     }
     let serve = move |at: Entrance, stopped| http::serve(at.listener, at.tls, hub, at.options, stopped);
-    door.serve(http, baselines, serve, listening.end(), stopped).await
+    let shown = Shown { baselines, stage };
+    door.serve(http, shown, serve, listening.end(), stopped).await
 }
 
 /// Serves a hub without sources until stopped, with these baselines.
@@ -265,7 +271,8 @@ pub(super) async fn show(
 ) -> Result<(), Failure> {
     let door = Door::open(&http.serving).await?;
     let serve = move |at: Entrance, stopped| http::serve(at.listener, at.tls, hub, at.options, stopped);
-    door.serve(http, Arc::new(baselines), serve, std::future::ready(()), stopped).await
+    let shown = Shown { baselines: Arc::new(baselines), stage: None };
+    door.serve(http, shown, serve, std::future::ready(()), stopped).await
 }
 
 /// Serves many clusters until stopped. `members` are asked meanwhile.
@@ -277,7 +284,7 @@ pub(super) async fn show_fleet(serving: Serving, members: Fleet, stopped: Shutdo
     let asking = members.start(&stopped);
     let serve =
         move |at: Entrance, stopped| http::serve_fleet(at.listener, at.tls, board, at.options, stopped);
-    door.serve(http, Arc::default(), serve, asking, stopped).await
+    door.serve(http, Shown::default(), serve, asking, stopped).await
 }
 
 /// What is served from.
@@ -285,6 +292,13 @@ struct Entrance {
     listener: TcpListener,
     tls: Option<Tls>,
     options: ServeOptions,
+}
+
+/// What readers get beside the state.
+#[derive(Default)]
+struct Shown {
+    baselines: Arc<BaselineFiles>,
+    stage: Option<Arc<Controls>>,
 }
 
 /// A bound listener with its access rules.
@@ -305,7 +319,7 @@ impl Door {
     async fn serve<S>(
         self,
         http: Http,
-        baselines: Arc<BaselineFiles>,
+        Shown { baselines, stage }: Shown,
         serve: impl FnOnce(Entrance, Shutdown) -> S,
         end: impl Future<Output = ()>,
         mut stopped: Shutdown,
@@ -332,6 +346,7 @@ impl Door {
             trace_url,
             max_viewers,
             baselines,
+            stage,
         };
         let serving = tokio::spawn(serve(Entrance { listener, tls, options }, stopped.clone()));
         over(&mut stopped).await;

@@ -156,7 +156,14 @@ pub(super) fn feeds(from: Sources, found: Option<InKubernetes>) -> Result<Feeds,
         }));
     }
     let refusals = Arc::clone(gate.refusals());
-    Ok(Feeds { feeds, tree_dumps: tree_dumps.into(), verify_every: asked.verify_every, refusals, settings })
+    Ok(Feeds {
+        feeds,
+        tree_dumps: tree_dumps.into(),
+        verify_every: asked.verify_every,
+        refusals,
+        settings,
+        stage: None,
+    })
 }
 
 #[cfg(test)]

@@ -14,7 +14,8 @@ use super::{Failure, in_kubernetes, server, sources};
 use crate::config::{MetricsUrl, Stage};
 use crate::shutdown::{Shutdown, over};
 use crate::source::otlp::OtlpExport;
-use crate::stage::load::{DRAIN_WITHIN, Load, LoadOptions, announcement};
+use crate::stage::load::{DRAIN_WITHIN, Load, LoadOptions, announcement, steered};
+use crate::stage::stage;
 
 /// Bytes that are read of the answer.
 const MAX_ANSWER_BYTES: u64 = 64;
@@ -31,14 +32,15 @@ pub(super) async fn run(options: Stage, mut stopped: Shutdown) -> Result<(), Fai
         from.prometheus.prometheus.push(metrics_of(&load_options)?);
     }
     let announced = announcement(&load_options, settings);
-    // Held until the end: the stage's controls send what is steered.
-    let (load, _settings) =
-        Load::new(load_options, settings).map_err(|error| Failure::Usage(error.into()))?;
+    let (load, to_load) = Load::new(load_options, settings).map_err(|error| Failure::Usage(error.into()))?;
     if !confirmed(&announced, is_confirmed, &mut stopped).await? {
         return Ok(());
     }
     let found = in_kubernetes::find(&mut from).await?;
     let mut feeds = sources::feeds(from, found)?;
+    let (controls, driver) = stage(steered::report(settings));
+    feeds.stage = Some(controls);
+    tokio::spawn(steered::steer(driver, to_load));
     feeds.feeds.extend(export.map(|export| {
         let name = export.name().to_owned();
         Feed::of_output(name, SourceKind::OtlpExport, |hub, to, stopped| export.run(hub, to, stopped))

@@ -40,6 +40,7 @@ use crate::config::{AllowedHost, AllowedOrigin, BasePath, FrameAncestors};
 use crate::fleet::Board;
 use crate::hub::Hub;
 use crate::shutdown::Shutdown;
+use crate::stage::Controls;
 pub use access::AccessRules;
 pub(crate) use api::discard_body;
 pub(crate) use assets::Assets;
@@ -71,6 +72,8 @@ pub struct ServeOptions {
     pub trace_url: Option<TraceUrl>,
     /// Baselines of the command line.
     pub baselines: Arc<BaselineFiles>,
+    /// How readers steer what is shown; `None`: they cannot, and its routes do not exist.
+    pub stage: Option<Arc<Controls>>,
     /// Maximum viewers.
     pub max_viewers: usize,
     /// Maximum connections.
@@ -265,7 +268,7 @@ fn router(
         .route("/readyz", get(health::ready))
         .route("/metrics", get(metrics::metrics))
         .route("/panel/{name}", get(panel::panel))
-        .merge(api::router())
+        .merge(api::router(front.options.stage.as_ref()))
         .method_not_allowed_fallback(method_not_allowed);
     front.around(router).with_state(app)
 }
@@ -275,11 +278,14 @@ async fn method_not_allowed(State(front): State<Front>, method: Method) -> ApiEr
 }
 
 fn only_get(front: &Front, method: &Method) -> ApiError {
-    let how = match front.document {
-        Document::Cluster => {
+    let how = match (front.document, &front.options.stage) {
+        (Document::Cluster, None) => {
             "use GET to read, and POST only for /api/v1/score, /api/v1/counterfactual and /api/v1/tree-dumps"
         }
-        Document::Fleet => "use GET to read",
+        (Document::Cluster, Some(_)) => {
+            "use GET to read, and POST only for /api/v1/score, /api/v1/counterfactual, /api/v1/tree-dumps and /api/v1/stage"
+        }
+        (Document::Fleet, _) => "use GET to read",
     };
     ApiError::new(code::METHOD_NOT_ALLOWED, format!("{method} is not supported here; {how}"))
 }

@@ -29,6 +29,20 @@ impl FromRequestParts<App> for AllowedPage {
     }
 }
 
+/// Rejects pages of all other origins, also those of `--allow-origin`, before the body is read: who may read may not steer.
+pub(super) struct OwnPage;
+
+impl FromRequestParts<App> for OwnPage {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
+        if is_allowed(&parts.headers, &[]) {
+            return Ok(Self);
+        }
+        Err(ApiError::new(code::FOREIGN_ORIGIN, "only this server's own page steers the stage"))
+    }
+}
+
 /// Whether the origin is allowed: no `Origin` (not a browser), this server's own, or a listed one. The host was checked before.
 fn is_allowed(headers: &HeaderMap, allowed: &[AllowedOrigin]) -> bool {
     let mut origins = headers.get_all(header::ORIGIN).iter();

@@ -52,6 +52,11 @@ pub(super) fn with_notice(page: &str, notice: &str) -> String {
     page.replacen("</head>", &format!("<meta name=\"radixscope-notice\" content=\"{notice}\"></head>"), 1)
 }
 
+/// The page of a server whose readers steer what is shown.
+pub(super) fn with_stage(page: &str) -> String {
+    page.replacen("</head>", "<meta name=\"radixscope-stage\" content=\"\"></head>", 1)
+}
+
 /// The page as `radixscope fleet` has it: it shows many clusters, and without scripts there are no pictures of one.
 pub(super) fn of_fleet(page: &str) -> String {
     let page = page.replacen("</head>", "<meta name=\"radixscope-fleet\" content=\"\"></head>", 1);

@@ -52,6 +52,7 @@ impl Server {
             notice: None,
             trace_url: None,
             baselines: std::sync::Arc::default(),
+            stage: None,
             max_viewers: 1,
             max_connections: 2,
         };
@@ -240,4 +241,119 @@ async fn what_no_source_reported_is_unknown_and_not_zero() {
     let decisions: Value = serde_json::from_str(&server.get("/api/v1/decisions").await.2).unwrap();
     let settings = decisions["hint"]["settings"].as_array().unwrap();
     assert!(settings.iter().any(|setting| setting["set"][0] == "--router-replica-sync"), "{settings:?}");
+}
+
+/// A stage whose changes are made by nobody, or as they come.
+fn stage_of(server: &mut Server) -> crate::stage::Driver {
+    let config = radixscope_sim::Config::default();
+    let (controls, driver) = crate::stage::stage(crate::stage::simulator::report(&config));
+    server.options.stage = Some(controls);
+    driver
+}
+
+impl Server {
+    async fn post_stage(&self, body: &str, headers: &[(&str, &str)]) -> (StatusCode, String) {
+        let service = service(self.hub.clone(), self.options.clone(), None, self.shutdown.subscribe());
+        let mut request = Request::builder().method("POST").uri("/api/v1/stage").header("host", "localhost");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = service.oneshot(request.body(Body::from(body.to_owned())).unwrap()).await.unwrap();
+        let status = response.status();
+        let body = response.into_body().collect().await.unwrap().to_bytes().to_vec();
+        (status, String::from_utf8(body).unwrap())
+    }
+}
+
+#[tokio::test]
+async fn without_a_stage_its_routes_and_its_mark_in_the_page_do_not_exist() {
+    let server = Server::start("/");
+    let (status, code, message) = server.error("/api/v1/stage").await;
+    assert_eq!((status, code.as_str()), (404, "not_found"));
+    assert!(!message.contains(", stage"), "{message}");
+    let (status, body) = server.post_stage(r#"{"concurrency":7}"#, &[]).await;
+    assert_eq!(status, StatusCode::NOT_FOUND, "{body}");
+    assert!(!server.get("/").await.2.contains("radixscope-stage"));
+}
+
+#[tokio::test]
+async fn a_stage_is_read_and_changed_by_its_own_page_alone() {
+    let mut server = Server::start("/");
+    server.options.allow_origin = vec!["https://portal.example".parse().unwrap()];
+    let driver = stage_of(&mut server);
+    driver.is_ready();
+    assert!(server.get("/").await.2.contains("<meta name=\"radixscope-stage\" content=\"\">"));
+    let (status, headers, body) = server.get("/api/v1/stage").await;
+    assert_eq!((status, headers["cache-control"].to_str().unwrap()), (StatusCode::OK, "no-store"));
+    let report: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((&report["concurrency"]["value"], &report["seed"]), (&120.into(), &"1".into()));
+    for origin in ["https://evil.example", "https://portal.example", "null", "http://localhost:9"] {
+        let (status, body) = server.post_stage(r#"{"concurrency":7}"#, &[("origin", origin)]).await;
+        assert_eq!(status, StatusCode::FORBIDDEN, "{origin}: {body}");
+    }
+    for (body, why) in [
+        (r#"{"concurrency":201}"#, "concurrency is 201; it must be 1 to 200"),
+        (r#"{"concurrency":"7"}"#, "concurrency: invalid type"),
+        (r#"{"concurrency":7,"paused":true}"#, "the body is not valid"),
+        (r#"{"coffee":1}"#, "unknown variant"),
+        (r#"{"restart":{"seed":7}}"#, "seed"),
+        (r#"{"break":"churn"}"#, "restart with it"),
+        ("[]", "the body is not valid"),
+    ] {
+        let (status, response) = server.post_stage(body, &[("origin", "http://localhost")]).await;
+        let message: Value = serde_json::from_str(&response).unwrap();
+        let message = message["error"]["message"].as_str().unwrap();
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{body}: {message}");
+        assert!(message.contains(why) && message.len() < 400, "{body}: {message}");
+    }
+    let (status, _) = server.post_stage(&" ".repeat(2_000), &[]).await;
+    assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
+    let (status, ..) = server.send("DELETE", "/api/v1/stage", &[]).await;
+    assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
+}
+
+#[tokio::test]
+async fn a_change_is_made_before_it_is_answered() {
+    let mut server = Server::start("/");
+    let mut driver = stage_of(&mut server);
+    let (status, body) = server.post_stage(r#"{"concurrency":7}"#, &[]).await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
+    driver.is_ready();
+    let answered = tokio::spawn(async move {
+        loop {
+            if let Some(order) = driver.next_order() {
+                return driver.answer(
+                    order,
+                    Ok(|report: &mut radixscope_export::stage::StageReport| {
+                        report.concurrency.value = 7;
+                    }),
+                );
+            }
+            tokio::task::yield_now().await;
+        }
+    });
+    let (status, body) = server.post_stage(r#"{"concurrency":7}"#, &[("origin", "http://localhost")]).await;
+    answered.await.unwrap();
+    let report: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((status, &report["concurrency"]["value"]), (StatusCode::OK, &7.into()));
+    assert_eq!(report["latest"]["text"], "Concurrency 120 → 7");
+}
+
+#[tokio::test]
+async fn a_stage_needs_the_token_too() {
+    let mut server = Server::start("/");
+    let driver = stage_of(&mut server);
+    driver.is_ready();
+    let access = crate::config::Access {
+        access_token: Some("a-long-and-secret-token".to_owned().into()),
+        ..Default::default()
+    };
+    server.options.access = AccessRules::of(&access).unwrap();
+    assert_eq!(server.get("/api/v1/stage").await.0, StatusCode::UNAUTHORIZED);
+    let (status, _) = server.post_stage(r#"{"concurrency":7}"#, &[]).await;
+    assert_eq!(status, StatusCode::UNAUTHORIZED);
+    let (status, _) = server
+        .post_stage(r#"{"concurrency":0}"#, &[("authorization", "Bearer a-long-and-secret-token")])
+        .await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "it is let in");
 }

@@ -1,5 +1,5 @@
 //! The simulated cluster: a warm-up as fast as possible with times in the past, then in real time. Messages go through the same
-//! queue as a real deployment's, but wait for room instead of being dropped.
+//! queue as a real deployment's, but wait for room instead of being dropped. The stage changes it while it runs.
 
 use std::time::Duration;
 
@@ -14,7 +14,10 @@ use radixscope_router::RouterMode;
 use radixscope_sim::{Channel, Config, Simulation, Topology, WireMessage};
 
 use crate::hub::{HubEnded, SourceHandle};
+use radixscope_export::stage::{StageChange, StageReport};
+
 use crate::shutdown::Shutdown;
+use crate::stage::{Driver, Order, simulator};
 use crate::time::now;
 
 /// Interval between simulation steps.
@@ -57,6 +60,7 @@ impl Simulated {
             Channel::Discovery => {
                 Some(Payload::Discovery { key: name.into(), value: Some(payload), lease: None })
             }
+            Channel::Deletion => Some(Payload::Discovery { key: name.into(), value: None, lease: None }),
             Channel::Log => Some(Payload::LogLine { log: name.into(), line: payload }),
             Channel::Metrics => Some(Payload::Scrape { process: name.into(), text: payload }),
         }
@@ -64,21 +68,16 @@ impl Simulated {
 }
 
 /// Runs the simulation until the hub or the process ends.
-pub async fn run(config: Config, pace: Pace, to: SourceHandle, stopped: Shutdown) {
+pub(crate) async fn run(config: Config, pace: Pace, driver: Driver, to: SourceHandle, stopped: Shutdown) {
     let warm_up_s = pace.warm_up_ms / 1_000;
-    let cluster = in_text(&config);
-    let detail = format!("simulating the {warm_up_s} s before now: {cluster}");
+    let detail = format!("simulating the {warm_up_s} s before now: {}", in_text(&config));
     let done = async {
         to.state(LinkState::CatchingUp, detail).await?;
-        let mut steps = start(config, pace, stopped);
+        let mut steps = start(config, pace, Some(driver), stopped);
         let mut subjects = NatsSubjects::default();
-        let mut is_live = false;
         while let Some(step) = steps.recv().await {
-            if step.is_live && !is_live {
-                is_live = true;
-                let speed =
-                    if pace.speed == 1.0 { String::new() } else { format!(", {} times as fast", pace.speed) };
-                to.state(LinkState::Live, format!("simulated traffic{speed}: {cluster}")).await?;
+            if let Some(detail) = step.now_live {
+                to.state(LinkState::Live, detail).await?;
             }
             for message in step.messages {
                 let at_ms = message.at_ms;
@@ -91,6 +90,13 @@ pub async fn run(config: Config, pace: Pace, to: SourceHandle, stopped: Shutdown
     };
     // The hub ends only with the process.
     let _: Result<(), HubEnded> = done.await;
+}
+
+/// What runs now.
+fn live_text(config: &Config, speed: f64, is_paused: bool) -> String {
+    let speed = if speed == 1.0 { String::new() } else { format!(", {speed} times as fast") };
+    let paused = if is_paused { ", paused" } else { "" };
+    format!("simulated traffic{speed}{paused}: {}", in_text(config))
 }
 
 fn in_text(config: &Config) -> String {
@@ -121,12 +127,17 @@ fn in_text(config: &Config) -> String {
 /// Messages of one step.
 pub(crate) struct Steps {
     pub(crate) messages: Vec<Simulated>,
-    /// Whether the warm-up is over.
-    pub(crate) is_live: bool,
+    /// What runs from now on, in words, where that is new since the warm-up.
+    pub(crate) now_live: Option<String>,
 }
 
-/// Starts the simulation on its own thread and returns its messages step by step.
-pub(crate) fn start(config: Config, pace: Pace, stopped: Shutdown) -> mpsc::Receiver<Steps> {
+/// Starts the simulation on its own thread and returns its messages step by step. Without a driver nothing changes it.
+pub(crate) fn start(
+    config: Config,
+    pace: Pace,
+    driver: Option<Driver>,
+    stopped: Shutdown,
+) -> mpsc::Receiver<Steps> {
     let (steps, ahead) = mpsc::channel(STEPS_AHEAD);
     tokio::spawn(async move {
         let begin = Millis(now().0.saturating_sub(pace.warm_up_ms));
@@ -145,47 +156,100 @@ pub(crate) fn start(config: Config, pace: Pace, stopped: Shutdown) -> mpsc::Rece
             while until < warmed_up {
                 until = warmed_up.min(until + WARM_UP_STEP_MS);
                 let messages = step(&mut simulation, Millis(until));
-                if warm.blocking_send(Steps { messages, is_live: false }).is_err() {
+                if warm.blocking_send(Steps { messages, now_live: None }).is_err() {
                     break;
                 }
             }
             simulation
         });
         if let Ok(simulation) = ran.await {
-            live(simulation, Millis(warmed_up), pace.speed, steps, stopped).await;
+            let live = Live { simulation, driver, speed: pace.speed, is_paused: false };
+            live.run(Millis(warmed_up), steps, stopped).await;
         }
     });
     ahead
 }
 
-/// Runs the simulation at `speed` from `from` on. Messages have the wall-clock time at which they are sent, which at speed 1 is
-/// the simulated time unless the machine slept.
-async fn live(
-    mut simulation: Simulation,
-    from: Millis,
+/// The simulation after the warm-up.
+struct Live {
+    simulation: Simulation,
+    driver: Option<Driver>,
     speed: f64,
-    steps: mpsc::Sender<Steps>,
-    stopped: Shutdown,
-) {
-    let mut tick = tokio::time::interval(STEP);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut simulated_ms = from.0 as f64;
-    let mut last = from;
-    while !*stopped.borrow() {
-        tick.tick().await;
-        let at = now();
-        simulated_ms += at.since(last).min(MAX_STEP_MS) as f64 * speed;
-        last = at;
-        let until = Millis(simulated_ms as u64);
-        let time_of_day = |simulated: Millis| {
-            let ago_ms = until.since(simulated) as f64 / speed;
-            Millis(at.0.saturating_sub(ago_ms as u64))
-        };
-        let of_step = step(&mut simulation, until).into_iter();
-        let messages = of_step.map(|m| Simulated { at_ms: time_of_day(m.at_ms), ..m }).collect();
-        if steps.send(Steps { messages, is_live: true }).await.is_err() {
-            return;
+    is_paused: bool,
+}
+
+impl Live {
+    /// Runs from `from` on. Messages have the wall-clock time at which they are sent, which at speed 1 is the simulated time
+    /// unless the machine slept.
+    async fn run(mut self, from: Millis, steps: mpsc::Sender<Steps>, stopped: Shutdown) {
+        let mut tick = tokio::time::interval(STEP);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut simulated_ms, speed) = (from.0 as f64, self.speed);
+        let mut last = from;
+        let mut now_live = Some(self.to_text());
+        self.driver.iter().for_each(Driver::is_ready);
+        while !*stopped.borrow() {
+            tick.tick().await;
+            let at = now();
+            let passed_ms = at.since(last).min(MAX_STEP_MS);
+            last = at;
+            if self.is_paused {
+                // The clocks of the simulated processes go on.
+                self.simulation.pass_idle(passed_ms);
+                simulated_ms += passed_ms as f64;
+            } else {
+                simulated_ms += passed_ms as f64 * speed;
+            }
+            let until = Millis(simulated_ms as u64);
+            let time_of_day = |simulated: Millis| {
+                let ago_ms = until.since(simulated) as f64 / speed;
+                Millis(at.0.saturating_sub(ago_ms as u64))
+            };
+            let mut of_step = step(&mut self.simulation, until);
+            if self.take_orders(until, &mut of_step) {
+                now_live = Some(self.to_text());
+            }
+            let of_step = of_step.into_iter();
+            let messages = of_step.map(|m| Simulated { at_ms: time_of_day(m.at_ms), ..m }).collect();
+            if steps.send(Steps { messages, now_live: now_live.take() }).await.is_err() {
+                return;
+            }
         }
+    }
+
+    /// Makes the changes that wait. Returns whether anything is new.
+    fn take_orders(&mut self, at: Millis, messages: &mut Vec<Simulated>) -> bool {
+        let Some(mut driver) = self.driver.take() else { return false };
+        let mut is_new = false;
+        while let Some(order) = driver.next_order() {
+            let made = self.make(&order, at, messages);
+            is_new |= made.is_ok();
+            let (asked, is_paused) = (self.simulation.asked(), self.is_paused);
+            driver.answer(
+                order,
+                made.map(|()| {
+                    |report: &mut StageReport| {
+                        simulator::set(report, asked);
+                        report.paused = is_paused;
+                    }
+                }),
+            );
+        }
+        self.driver = Some(driver);
+        is_new
+    }
+
+    fn make(&mut self, order: &Order, at: Millis, messages: &mut Vec<Simulated>) -> Result<(), String> {
+        if let StageChange::Paused(is_paused) = order.change {
+            self.is_paused = is_paused;
+        }
+        let Some(change) = simulator::change(&order.change)? else { return Ok(()) };
+        let mut out = |message: WireMessage<'_>| messages.push(Simulated::of(&message));
+        self.simulation.apply(at, change, &mut out).map_err(|error| error.to_string())
+    }
+
+    fn to_text(&self) -> String {
+        live_text(self.simulation.asked(), self.speed, self.is_paused)
     }
 }
 

@@ -26,6 +26,7 @@ impl Simulated {
             Channel::Discovery => {
                 Payload::Discovery { key: message.name.into(), value: Some(bytes), lease: None }
             }
+            Channel::Deletion => Payload::Discovery { key: message.name.into(), value: None, lease: None },
             Channel::Log => Payload::LogLine { log: message.name.into(), line: bytes },
             Channel::Metrics => Payload::Scrape { process: message.name.into(), text: bytes },
         }

@@ -11,7 +11,7 @@ use radixscope_app::url::Panel;
 use radixscope_app::view::lazy::{Chunk, LazyView};
 use radixscope_app::view::{
     ChangesPanel, ComparePanel, CounterfactualPanel, FindingsPanel, FleetPage, Kiosk, LatencyPanel,
-    LedgerPanel, MemoryPanel, RatesChartView, ReusePanelView, TreePanel, WhatIfPanel,
+    LedgerPanel, MemoryPanel, RatesChartView, ReusePanelView, StageBar, TourCard, TreePanel, WhatIfPanel,
 };
 
 /// Declares [`CHUNKS`]: for each its name, the view that is in it, and how that is made.
@@ -48,5 +48,7 @@ chunks! {
     changes: LazyView::Panel(Panel::Changes), |store, dark| view! { <ChangesPanel store dark/> };
     rates: LazyView::RatesChart, |store, dark| view! { <RatesChartView store dark/> };
     fleet: LazyView::Fleet, |store, _dark| view! { <FleetPage store/> };
+    stage: LazyView::Stage, |store, _dark| view! { <StageBar store/> };
+    tour: LazyView::Tour, |store, _dark| view! { <TourCard store/> };
     kiosk: LazyView::Kiosk, |store, dark| view! { <Kiosk store dark/> };
 }

@@ -51,7 +51,7 @@ pub(crate) fn run(config: Config, seconds: u64) -> Seen {
                 Channel::Nats => *subjects.entry(name).or_default() += 1,
                 Channel::Log => lines.push((name, text())),
                 Channel::Metrics => _ = scraped.insert(name, (m.at_ms.since(START), text())),
-                Channel::Discovery => {}
+                Channel::Discovery | Channel::Deletion => {}
             }
             let received = Received { source, at_ms: m.at_ms, payload: simulated.payload(&m) };
             intake.handle(&received, &mut cluster);

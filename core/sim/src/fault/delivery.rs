@@ -3,7 +3,7 @@
 
 use super::super::config::Config;
 use super::super::tokens::mix;
-use super::{Fault, ForcedWorker};
+use super::{Fault, FaultPlan, ForcedWorker};
 
 /// One of so many events is lost on the way.
 const LOST_EVERY: u64 = 100;
@@ -78,6 +78,13 @@ impl Faults {
         }
     }
 
+    /// A fault begins now, or all is well again.
+    pub(crate) fn set(&mut self, plan: Option<FaultPlan>, now_us: u64) {
+        self.fault = plan.map(|plan| plan.fault);
+        self.after_us = now_us;
+        self.router_follows = true;
+    }
+
     /// When something happens at once.
     pub(crate) fn strikes_us(&self) -> Option<u64> {
         let strikes = self.fault.is_some_and(Fault::ends_something) || self.fault == Some(Fault::Slow);
@@ -92,6 +99,24 @@ impl Faults {
     /// From now on the router's index follows the events, or does not.
     pub(crate) fn router_follows(&mut self, follows: bool) {
         self.router_follows = follows;
+    }
+
+    /// Whether a router that begins now gets what a worker holds: from its events, or as its response to a query.
+    pub(crate) fn router_gets(&self, now_us: u64, worker: u16) -> bool {
+        match self.now(now_us) {
+            Some(
+                Fault::NoEvents
+                | Fault::Approximate
+                | Fault::BlockSize
+                | Fault::BlockSizeOversize
+                | Fault::BlockSizePartial,
+            ) => false,
+            Some(Fault::NoEventsOne | Fault::MixedPlanes | Fault::KillWorker | Fault::GhostWorker) => {
+                worker != self.odd_worker
+            }
+            Some(Fault::RouterRestart) => self.router_follows,
+            _ => true,
+        }
     }
 
     /// How many warnings about the block size a worker's publisher writes for so many blocks.

@@ -1,7 +1,7 @@
 //! Faults of the set-up: what the configuration of the cluster is with them.
 
 use super::super::config::{Config, EventTransport, Topology, Workload};
-use super::Fault;
+use super::{Fault, FaultPlan, LEAST_LIFE_MS};
 
 /// Share of its blocks that a worker keeps where blocks churn, in percent.
 const CHURN_BLOCKS_PERCENT: u64 = 50;
@@ -52,6 +52,12 @@ impl Config {
             _ => {}
         }
         real
+    }
+
+    /// This configuration with a fault: from the beginning, or as soon as what stops has run.
+    pub fn with_fault(&self, fault: Fault) -> Self {
+        let after_ms = if fault.ends_something() { LEAST_LIFE_MS } else { 0 };
+        Self { fault: Some(FaultPlan { fault, after_ms }), ..self.clone() }
     }
 
     /// Leaves the workers the share of their blocks with which the fault shows.

@@ -168,6 +168,14 @@ impl Metrics {
         self.routed.iter_mut().flatten().for_each(|of_pool| *of_pool = Routed::default());
     }
 
+    /// A worker begins anew.
+    pub(super) fn worker_restarted(&mut self, worker: u16) {
+        self.workers[usize::from(worker)] = match self.release {
+            Release::V0_9 => Worker::default(),
+            Release::V1_6 => Worker::of_1_6(),
+        };
+    }
+
     fn of(&mut self, frontend: u8, pool: usize) -> &mut Frontend {
         &mut self.frontends[usize::from(frontend)][self.model_of[pool]]
     }

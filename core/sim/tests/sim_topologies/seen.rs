@@ -130,7 +130,7 @@ impl Folded {
                 let line = log_line::decode(&message.payload).expect("understood");
                 self.lines.extend(line.map(LogRecord::into_owned));
             }
-            Channel::Discovery | Channel::Metrics => {}
+            Channel::Discovery | Channel::Deletion | Channel::Metrics => {}
         }
     }
 

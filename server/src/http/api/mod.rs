@@ -16,9 +16,12 @@ mod recording;
 mod reuse;
 mod score;
 mod settings;
+mod stage;
 mod summary;
 pub(super) mod tree;
 mod tree_dumps;
+
+use std::sync::Arc;
 
 use axum::Router;
 use axum::http::{Uri, header};
@@ -30,6 +33,8 @@ use super::App;
 use super::error::{ApiError, code};
 pub(super) use recording::Readers;
 pub(super) use score::Scores;
+
+use crate::stage::Controls;
 
 /// The description of `/api/v1`; tests compare it with the routes and their responses.
 const OPENAPI: &str = include_str!("openapi.json");
@@ -61,9 +66,13 @@ fn routes() -> [(&'static str, MethodRouter<App>); 21] {
     ]
 }
 
-pub(super) fn router() -> Router<App> {
-    let known =
+/// `controls`: of what the stage steers, if there is one.
+pub(super) fn router(controls: Option<&Arc<Controls>>) -> Router<App> {
+    let mut known =
         routes().into_iter().fold(Router::new(), |router, (path, response)| router.route(path, response));
+    if let Some(controls) = controls {
+        known = known.route(stage::PATH, stage::route(controls));
+    }
     known.route("/api", any(unknown)).route("/api/{*path}", any(unknown))
 }
 
@@ -99,7 +108,7 @@ pub(in crate::http) mod tests {
 
     #[test]
     fn the_description_has_the_very_paths_that_are_answered() {
-        assert_describes(OPENAPI, routes().iter().map(|(path, _)| *path));
+        assert_describes(OPENAPI, routes().iter().map(|(path, _)| *path).chain([stage::PATH]));
     }
 
     /// A description has the very paths that are answered, and is of this release.

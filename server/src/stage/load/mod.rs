@@ -13,6 +13,7 @@ mod counts;
 mod events;
 mod exchange;
 mod gate;
+pub(crate) mod steered;
 mod words;
 
 use std::borrow::Cow;

@@ -128,6 +128,8 @@ async fn everything(server: &Radixscope) -> Vec<Asked> {
             json!({"mode": "frozen", "sweep": {"overlap_score_weight": [0.5, 1.0], "router_temperature": [0.0]}}),
         ),
         post("/api/v1/tree-dumps", json!({})),
+        get("/api/v1/stage", ""),
+        post("/api/v1/stage", json!({"concurrency": 100})),
     ];
     if let Some(hash) = rows["rows"][0]["block_hash"].as_str() {
         all.push(get("/api/v1/tree/block", &format!("?hash={hash}")));
@@ -154,8 +156,7 @@ async fn every_response_is_as_described_in_every_kind_of_deployment() {
         &["--warm-up", "60", "--topology", "tiers", "--fault", "gap"],
         &["--warm-up", "10", "--fault", "no-events"],
     ] {
-        let server = Radixscope::start(["demo"].iter().chain(flags)).await;
-        server.until_source_is("live").await;
+        let server = Radixscope::steered_demo(flags).await;
         let description = match &description {
             Some(known) => known,
             None => description.insert(Description::of(&server).await),
@@ -210,8 +211,7 @@ async fn what_a_fleet_answers_is_as_described() {
 
 #[tokio::test]
 async fn every_error_is_as_described() {
-    let server = Radixscope::start(["demo", "--warm-up", "10"]).await;
-    server.until_source_is("live").await;
+    let server = Radixscope::steered_demo(&["--warm-up", "10"]).await;
     let description = Description::of(&server).await;
     let paths = description.0["paths"].as_object().expect("paths").clone();
     for (path, methods) in &paths {

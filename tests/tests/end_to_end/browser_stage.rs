@@ -1,0 +1,280 @@
+//! The stage and the tour as a person uses them: sliders by keys, a fault that comes and goes, the story by arrow keys.
+
+use radixscope_tests::browser::{Page, with_page};
+use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::wait;
+use serde_json::{Value, json};
+
+/// What a killed worker raises.
+const FINDING: &str = "worker_gone";
+
+async fn stage(server: &Radixscope) -> Value {
+    server.json("/api/v1/stage").await
+}
+
+async fn until_stage(server: &Radixscope, what: &str, pointer: &str, value: Value) {
+    wait::until(what, async || {
+        let now = stage(server).await;
+        wait::expect(now.pointer(pointer) == Some(&value), || {
+            format!("{pointer} is {:?}", now.pointer(pointer))
+        })
+    })
+    .await;
+}
+
+/// The page with its bar, which takes changes.
+async fn open(page: &Page, server: &Radixscope, path: &str) {
+    page.open(&server.url(path)).await;
+    let is_ready = "document.querySelector('[data-testid=stage-slider]')?.disabled === false";
+    page.until_true("the stage can be steered", is_ready).await;
+}
+
+async fn focus(page: &Page, id: &str) {
+    page.eval(&format!("document.querySelector('[data-testid={id}]').focus()")).await;
+}
+
+#[tokio::test]
+async fn users_and_router_are_steered_by_keys_and_the_page_learns_it_as_of_any_frontend() {
+    let server = Radixscope::steered_demo(&[]).await;
+    with_page(async |page| {
+        page.size(1920, 1080).await;
+        open(page, &server, "/?theme=light").await;
+        focus(page, "stage-slider").await;
+        for _ in 0..5 {
+            page.press("ArrowRight").await;
+        }
+        until_stage(&server, "the slider is at 125", "/concurrency/value", json!(125)).await;
+        page.until("the bar says so", async |page| {
+            let news = page.text("stage-news").await.unwrap_or_default();
+            wait::expect(news.ends_with("→ 125"), || news.clone())
+        })
+        .await;
+        assert_eq!(
+            page.address().await.query(),
+            Some("theme=light"),
+            "arrow keys of a slider move nothing else"
+        );
+        focus(page, "stage-kv").await;
+        page.press("ArrowRight").await;
+        until_stage(&server, "the router takes turns", "/router/mode", json!("round-robin")).await;
+        page.until_true(
+            "the choice shows it",
+            "document.querySelector('[data-testid=stage-round-robin]').checked",
+        )
+        .await;
+        // By its log and its metrics, as of any frontend: what it ran with before is over, and it is another process.
+        wait::until("the cluster shows a frontend that restarted", async || {
+            let cluster = server.cluster().await;
+            let left = cluster["router_settings"]
+                .as_array()
+                .is_some_and(|all| all.iter().all(|of| !of["left_ms"].is_null()));
+            let restarts = cluster["processes"].to_string();
+            wait::expect(left, || format!("{} {restarts:.300}", cluster["router_settings"]))
+        })
+        .await;
+        page.press("ArrowLeft").await;
+        until_stage(&server, "KV-aware again", "/router/mode", json!("kv")).await;
+        focus(page, "stage-weight").await;
+        page.eval(
+            "(() => { const field = document.querySelector('[data-testid=stage-weight]'); field.value = '2.5';
+                field.dispatchEvent(new Event('change', {bubbles: true})); })()",
+        )
+        .await;
+        until_stage(&server, "the weight is 2.5", "/router/overlap_score_weight/value", json!(2.5)).await;
+        wait::until("the log of the frontend tells the new weight", async || {
+            let settings = server.cluster().await["router_settings"].to_string();
+            wait::expect(settings.contains("2.5"), || settings.clone())
+        })
+        .await;
+        // What cannot be is refused in words, and the field falls back.
+        page.eval(
+            "(() => { const field = document.querySelector('[data-testid=stage-weight]'); field.value = '99';
+                field.dispatchEvent(new Event('change', {bubbles: true})); })()",
+        )
+        .await;
+        page.until("it is refused in words", async |page| {
+            let news = page.text("stage-news").await.unwrap_or_default();
+            wait::expect(news == "overlap_score_weight is 99; it must be 0 to 10", || news.clone())
+        })
+        .await;
+        page.until_true(
+            "the field falls back",
+            "document.querySelector('[data-testid=stage-weight]').value === '2.5'",
+        )
+        .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_killed_worker_is_found_and_mended() {
+    let server = Radixscope::steered_demo(&[]).await;
+    with_page(async |page| {
+        page.size(1280, 720).await;
+        open(page, &server, "/?view=findings").await;
+        page.click("stage-break").await;
+        page.click("stage-break-kill-worker").await;
+        page.until_true(
+            "the bar says what is broken",
+            "!!document.querySelector('[data-testid=stage-broken]')",
+        )
+        .await;
+        let until_workers = async |there: usize, gone: usize| {
+            wait::until("workers that are there and that left", async || {
+                let cluster = server.cluster().await;
+                let workers = cluster["workers"].as_array().ok_or("no workers")?;
+                let left = workers.iter().filter(|worker| !worker["gone"].is_null()).count();
+                let now = (workers.len() - left, left);
+                wait::expect(now == (there, gone), || format!("{now:?}"))
+            })
+            .await;
+        };
+        until_workers(2, 1).await;
+        let phase = async |code: &str| {
+            let findings = server.json("/api/v1/findings?state=all").await;
+            let all = findings["findings"].as_array().cloned().unwrap_or_default();
+            all.into_iter().find(|finding| finding["code"] == code).map(|finding| finding["phase"].clone())
+        };
+        wait::until("a finding names it", async || {
+            let phase = phase(FINDING).await;
+            wait::expect(phase.as_ref().is_some_and(|phase| phase != "cleared"), || format!("{phase:?}"))
+        })
+        .await;
+        page.click("stage-mend").await;
+        page.until_true("nothing is broken", "!!document.querySelector('[data-testid=stage-break]')").await;
+        until_stage(&server, "no fault is at work", "/fault", Value::Null).await;
+        until_workers(3, 1).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn it_pauses_restarts_with_a_seed_and_folds() {
+    let server = Radixscope::steered_demo(&[]).await;
+    with_page(async |page| {
+        page.size(1920, 1080).await;
+        open(page, &server, "/").await;
+        page.click("stage-pause").await;
+        until_stage(&server, "it is paused", "/paused", json!(true)).await;
+        page.click("stage-pause").await;
+        until_stage(&server, "it runs", "/paused", json!(false)).await;
+        page.click("stage-restart").await;
+        page.eval(
+            "(() => { const field = document.querySelector('[data-testid=stage-seed]'); field.value = '18446744073709551615';
+                field.dispatchEvent(new Event('input', {bubbles: true})); })()",
+        )
+        .await;
+        page.click("stage-restart-now").await;
+        until_stage(&server, "it restarted with a seed of 64 bits", "/seed", json!("18446744073709551615")).await;
+        page.agrees_with(&server).await;
+        page.click("stage-fold").await;
+        page.until("folded it says what is steered", async |page| {
+            let text = page.text("stage-summary").await.unwrap_or_default();
+            wait::expect(text.starts_with("120 users · KV-aware"), || text.clone())
+        })
+        .await;
+        assert_eq!(page.address().await.query(), Some("stage=0"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_bar_fits_every_window_and_stands_in_frames_only_where_it_is_asked_for() {
+    let server = Radixscope::steered_demo(&[]).await;
+    with_page(async |page| {
+        for (width, height) in [(1920, 1080), (1280, 720), (390, 844)] {
+            page.size(width, height).await;
+            open_folded(page, &server).await;
+            let fits =
+                "(() => { const bar = document.querySelector('[data-testid=stage]').getBoundingClientRect();
+                return bar.left >= 0 && bar.right <= innerWidth + 0.5 && bar.bottom <= innerHeight + 0.5
+                    && document.documentElement.scrollWidth <= innerWidth; })()";
+            page.until_true(&format!("the bar fits {width}×{height}"), fits).await;
+            let (.., bar_height) = page.rectangle("[data-testid=stage]").await;
+            let least = if width < 900 { 80.0 } else { 110.0 };
+            assert!(bar_height <= least, "{width}×{height}: {bar_height} high");
+        }
+        for (query, is_there) in [("kiosk", false), ("chrome=0&view=tree", false), ("kiosk&stage", true)] {
+            page.open(&server.url(&format!("/?{query}"))).await;
+            page.until_true("the page", "document.body.dataset.connection === 'live'").await;
+            let shown = format!("!!document.querySelector('[data-testid=stage]') === {is_there}");
+            page.until_true(&format!("{query}: {is_there}"), &shown).await;
+        }
+    })
+    .await;
+}
+
+async fn open_folded(page: &Page, server: &Radixscope) {
+    page.open(&server.url("/")).await;
+    page.until_true("the bar", "!!document.querySelector('[data-testid=stage]')").await;
+}
+
+#[tokio::test]
+async fn the_tour_goes_by_arrow_keys_and_breaks_nothing_by_itself() {
+    let server = Radixscope::steered_demo(&[]).await;
+    with_page(async |page| {
+        page.size(1280, 720).await;
+        page.open(&server.url("/?tour")).await;
+        let at = async |number: &str, view: &str| {
+            page.until(&format!("{number}, {view}"), async |page| {
+                let now = page.text("tour-number").await.unwrap_or_default();
+                let shown = page.attribute(".page", "data-view").await.unwrap_or_default();
+                wait::expect(now == number && shown == view, || format!("{now} {shown}"))
+            })
+            .await;
+        };
+        at("1 of 7", "overview").await;
+        page.until_true("something is outlined", "!!document.querySelector('[data-testid=tour-outline]')")
+            .await;
+        for (number, view) in [
+            ("2 of 7", "overview"),
+            ("3 of 7", "tree"),
+            ("4 of 7", "decisions"),
+            ("5 of 7", "findings"),
+            ("6 of 7", "findings"),
+        ] {
+            page.press("ArrowRight").await;
+            at(number, view).await;
+            let words = page.text("tour-text").await.unwrap_or_default().split_whitespace().count();
+            assert!((1..=20).contains(&words), "{number}: {words} words");
+        }
+        assert_eq!(stage(&server).await["fault"], Value::Null, "nothing is broken by itself");
+        page.click("tour-act").await;
+        until_stage(&server, "the button breaks it", "/fault", json!("kill-worker")).await;
+        page.press("ArrowRight").await;
+        at("7 of 7", "overview").await;
+        page.click("tour-act").await;
+        until_stage(&server, "the button mends it", "/fault", Value::Null).await;
+        page.press("ArrowLeft").await;
+        at("6 of 7", "findings").await;
+        page.press("Escape").await;
+        page.until_true("it has ended", "!document.querySelector('[data-testid=tour]')").await;
+        assert_eq!(page.address().await.query(), None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn without_a_stage_the_tour_has_no_such_steps_and_on_a_kiosk_it_goes_by_itself() {
+    let server = Radixscope::start(["demo", "--warm-up", "30"]).await;
+    server.until_source_is("live").await;
+    with_page(async |page| {
+        page.open(&server.url("/?tour=9")).await;
+        page.until("its last step", async |page| {
+            let now = page.text("tour-number").await.unwrap_or_default();
+            wait::expect(now == "5 of 5", || now.clone())
+        })
+        .await;
+        assert_eq!(page.text("tour-act").await, None);
+        page.open(&server.url("/?kiosk&tour=4,3s")).await;
+        for number in ["5 of 5", "1 of 5", "2 of 5"] {
+            page.until(number, async |page| {
+                let now = page.text("tour-number").await.unwrap_or_default();
+                wait::expect(now == number, || now.clone())
+            })
+            .await;
+        }
+        assert_eq!(page.text("tour-next").await, None, "nobody can press it");
+    })
+    .await;
+}
