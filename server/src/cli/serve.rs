@@ -10,6 +10,11 @@ use crate::source::otlp::OtlpExport;
 
 /// Runs until stopped.
 pub(super) async fn run(options: Serve, stopped: Shutdown) -> Result<(), Failure> {
+    run_with(options, None, stopped).await
+}
+
+/// The same with one feed more.
+pub(super) async fn run_with(options: Serve, more: Option<Feed>, stopped: Shutdown) -> Result<(), Failure> {
     let Serve { mut from, slo, recorded, export, http, limits, .. } = options;
     let record = recorded.options().map_err(|error| Failure::Usage(error.into()))?;
     let export = OtlpExport::of(&export).map_err(|error| Failure::Usage(error.into()))?;
@@ -19,5 +24,6 @@ pub(super) async fn run(options: Serve, stopped: Shutdown) -> Result<(), Failure
         let name = export.name().to_owned();
         Feed::of_output(name, SourceKind::OtlpExport, |hub, to, stopped| export.run(hub, to, stopped))
     }));
+    feeds.feeds.extend(more);
     server::run(http, &limits, &slo, feeds, record, stopped).await
 }
