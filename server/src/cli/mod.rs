@@ -50,7 +50,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Man { of } => return manual::page(of.as_deref()),
         Command::Serve(serve) => (&serve.log, logging::DEFAULT_FILTER),
         Command::Demo(demo) => (&demo.log, logging::DEFAULT_FILTER),
-        Command::Stage(stage) => (&stage.log, logging::DEFAULT_FILTER),
+        Command::Stage(stage) => (&stage.serve.log, logging::DEFAULT_FILTER),
         Command::Check(check) => (&check.log, check::DEFAULT_LOG),
         Command::Record(record) => (&record.log, logging::DEFAULT_FILTER),
         Command::Open(open) => (&open.log, logging::DEFAULT_FILTER),

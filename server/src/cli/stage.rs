@@ -10,10 +10,9 @@ use tokio::sync::{oneshot, watch};
 use radixscope_model::record::SourceKind;
 
 use super::server::Feed;
-use super::{Failure, in_kubernetes, server, sources};
+use super::{Failure, serve, sources};
 use crate::config::{MetricsUrl, Stage};
 use crate::shutdown::{Shutdown, over};
-use crate::source::otlp::OtlpExport;
 use crate::stage::load::{DRAIN_WITHIN, Load, LoadOptions, announcement, steered};
 use crate::stage::stage;
 
@@ -22,43 +21,33 @@ const MAX_ANSWER_BYTES: u64 = 64;
 
 /// Runs until stopped.
 pub(super) async fn run(options: Stage, mut stopped: Shutdown) -> Result<(), Failure> {
-    let Stage { load, mut from, slo, recorded, export, http, limits, .. } = options;
-    let record = recorded.options().map_err(|error| Failure::Usage(error.into()))?;
-    let export = OtlpExport::of(&export).map_err(|error| Failure::Usage(error.into()))?;
-    let is_confirmed = load.yes;
-    let (load_options, settings) = load.options();
+    let Stage { load: args, serve: mut shown } = options;
+    let (load_options, settings) = args.options();
     let name = load_options.source_name();
-    if sources::is_nothing(&from) {
-        from.prometheus.prometheus.push(metrics_of(&load_options)?);
+    if sources::is_nothing(&shown.from) {
+        shown.from.prometheus.prometheus.push(metrics_of(&load_options)?);
     }
     let announced = announcement(&load_options, settings);
     let (load, to_load) = Load::new(load_options, settings).map_err(|error| Failure::Usage(error.into()))?;
-    if !confirmed(&announced, is_confirmed, &mut stopped).await? {
+    if !confirmed(&announced, args.yes, &mut stopped).await? {
         return Ok(());
     }
-    let found = in_kubernetes::find(&mut from).await?;
-    let mut feeds = sources::feeds(from, found)?;
-    let (controls, driver) = stage(steered::report(settings));
-    feeds.stage = Some(controls);
-    tokio::spawn(steered::steer(driver, to_load));
-    feeds.feeds.extend(export.map(|export| {
-        let name = export.name().to_owned();
-        Feed::of_output(name, SourceKind::OtlpExport, |hub, to, stopped| export.run(hub, to, stopped))
-    }));
     // The server ends after the requests in flight, so that what becomes of them is still seen and recorded.
     let (end_server, server_stopped) = watch::channel(false);
     let (sending, mut sent) = oneshot::channel::<()>();
     let stop_sending = stopped.clone();
-    feeds.feeds.push(Feed::new(name, SourceKind::StageLoad, move |to, _| async move {
+    let feed = Feed::new(name, SourceKind::StageLoad, move |to, _| async move {
         load.run(to, stop_sending).await;
         drop(sending);
-    }));
+    });
     tokio::spawn(async move {
         over(&mut stopped).await;
         let _ = tokio::time::timeout(DRAIN_WITHIN * 2, &mut sent).await;
         end_server.send_replace(true);
     });
-    server::run(http, &limits, &slo, feeds, record, server_stopped).await
+    let (controls, driver) = stage(steered::report(settings));
+    tokio::spawn(steered::steer(driver, to_load));
+    serve::run_with(shown, Some((feed, controls)), server_stopped).await
 }
 
 /// The target's own metrics.

@@ -6,9 +6,9 @@ use std::time::Duration;
 use clap::Args;
 use url::Url;
 
+use super::Serve;
 use super::http_base::http_base;
 use super::redacted::Redacted;
-use super::{Http, Limits, Log, OtlpExportArgs, RecordArgs, SloTargets, Sources};
 use crate::stage::load::{LoadOptions, LoadSettings, MAX_CONCURRENCY};
 
 /// `radixscope stage`.
@@ -17,27 +17,9 @@ pub struct Stage {
     /// What is sent, and where.
     #[command(flatten)]
     pub load: LoadArgs,
-    /// Sources.
+    /// What is shown, and to whom.
     #[command(flatten)]
-    pub from: Sources,
-    /// SLO targets and baselines.
-    #[command(flatten)]
-    pub slo: SloTargets,
-    /// Recording.
-    #[command(flatten)]
-    pub recorded: RecordArgs,
-    /// Decisions to a collector of OpenTelemetry.
-    #[command(flatten)]
-    pub export: OtlpExportArgs,
-    /// HTTP server.
-    #[command(flatten)]
-    pub http: Http,
-    /// Limits of memory.
-    #[command(flatten)]
-    pub limits: Limits,
-    /// Log.
-    #[command(flatten)]
-    pub log: Log,
+    pub serve: Serve,
 }
 
 /// What is sent, and where.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use axum::Router;
+use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
@@ -50,7 +51,10 @@ impl Frontend {
 }
 
 async fn answer(State(frontend): State<Frontend>, request: Request) -> impl IntoResponse {
-    let id = request.headers()["x-request-id"].to_str().expect("text").to_owned();
+    let (head, body) = request.into_parts();
+    // A server that answers before it has read everything ends the connection.
+    to_bytes(body, 1 << 20).await.expect("whole");
+    let id = head.headers["x-request-id"].to_str().expect("text").to_owned();
     let number = {
         let mut received = frontend.received.lock().expect("whole");
         received.push(id.clone());
