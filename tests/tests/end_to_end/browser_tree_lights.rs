@@ -146,8 +146,15 @@ async fn the_map_shows_the_whole_and_marks_the_window_which_can_be_moved_there()
         .await;
         let funnel = page.eval("document.querySelector('.minimap-funnel path').getAttribute('d')").await;
         let [left, _, width, _] = marked(page).await;
-        let expected = format!("M{:.3} 0H{:.3}L100 10H0Z", left * 100.0, (left + width) * 100.0);
-        assert_eq!(funnel, json!(expected), "the funnel leads from the mark to the picture");
+        let corners: Vec<f64> = funnel
+            .as_str()
+            .and_then(|path| path.strip_prefix('M')?.strip_suffix("L100 10H0Z"))
+            .map(|top| top.split(" 0H").filter_map(|number| number.parse().ok()).collect())
+            .unwrap_or_default();
+        let expected = [left * 100.0, (left + width) * 100.0];
+        let is_near =
+            corners.len() == 2 && corners.iter().zip(expected).all(|(is, at)| (is - at).abs() < 0.01);
+        assert!(is_near, "from the mark to the picture: {funnel} in place of {expected:?}");
         page.screenshot("tree-map").await;
         page.click("zoom-fit").await;
         until_marked(page, "everything is marked again", whole, |mark| mark == [0.0, 0.0, 1.0, 1.0]).await;

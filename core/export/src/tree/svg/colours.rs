@@ -38,11 +38,11 @@ impl ReplicaScale {
         let workers = workers.max(2);
         let steps = (workers - 1).min(REPLICA_SHADES);
         let mut from = [workers; REPLICA_SHADES];
-        for at in 0..steps.saturating_sub(1) {
+        for (at, from) in from.iter_mut().enumerate().take(steps.saturating_sub(1)) {
             // Steps are factors: from 2 to 3 replicas is as far as from 20 to 30.
             let along = at as f64 / (steps - 1) as f64;
             let least = 2.0 * (workers as f64 / 2.0).powf(along);
-            from[at] = (least.round() as usize).max(2 + at);
+            *from = (least.round() as usize).max(2 + at);
         }
         Self { from, steps, workers }
     }
