@@ -34,7 +34,7 @@ pub(super) fn worker_added(observed: &mut Observed<'_, '_>, worker: u16) {
     }
 }
 
-/// A frontend that begins with other settings than Dynamo's defaults logs at DEBUG: its first router says what it was started with.
+/// A frontend of 1.6 that begins again logs at DEBUG and writes its configuration: once, whatever routers it has.
 pub(super) fn settings_dumped(observed: &mut Observed<'_, '_>) {
     let pool = observed.here().pool.clone();
     if pool.release() != Release::V1_6 || observed.pool > 0 {

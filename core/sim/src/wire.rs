@@ -39,12 +39,12 @@ pub enum Channel {
     Nats,
     /// Stored in discovery: a model card.
     Discovery,
-    /// Deleted from discovery; the body is empty.
-    Deletion,
     /// Written to a process's log.
     Log,
     /// Answered to a scrape of a process's metrics.
     Metrics,
+    /// Deleted from discovery; the body is empty.
+    Deletion,
 }
 
 /// Who receives the messages.

@@ -293,7 +293,7 @@ async fn a_stage_is_read_and_changed_by_its_own_page_alone() {
     }
     for (body, why) in [
         (r#"{"concurrency":201}"#, "concurrency is 201; it must be 1 to 200"),
-        (r#"{"concurrency":"7"}"#, "concurrency: invalid type"),
+        (r#"{"concurrency":"7"}"#, "invalid type: string"),
         (r#"{"concurrency":7,"paused":true}"#, "the body is not valid"),
         (r#"{"coffee":1}"#, "unknown variant"),
         (r#"{"restart":{"seed":7}}"#, "seed"),

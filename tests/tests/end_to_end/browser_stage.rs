@@ -1,6 +1,7 @@
 //! The stage and the tour as a person uses them: sliders by keys, a fault that comes and goes, the story by arrow keys.
 
 use radixscope_tests::browser::{Page, with_page};
+use radixscope_tests::layout;
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::wait;
 use serde_json::{Value, json};
@@ -86,7 +87,8 @@ async fn users_and_router_are_steered_by_keys_and_the_page_learns_it_as_of_any_f
             wait::expect(settings.contains("2.5"), || settings.clone())
         })
         .await;
-        // What cannot be is refused in words, and the field falls back.
+        // What cannot be is refused in words, and the field falls back. The browser logs the status.
+        page.expect_complaints();
         page.eval(
             "(() => { const field = document.querySelector('[data-testid=stage-weight]'); field.value = '99';
                 field.dispatchEvent(new Event('change', {bubbles: true})); })()",
@@ -207,6 +209,41 @@ async fn the_bar_fits_every_window_and_stands_in_frames_only_where_it_is_asked_f
 async fn open_folded(page: &Page, server: &Radixscope) {
     page.open(&server.url("/")).await;
     page.until_true("the bar", "!!document.querySelector('[data-testid=stage]')").await;
+}
+
+/// Nothing of the overview with the bar is cut, covered, without contrast or without a name, nor of a step of the tour.
+#[tokio::test]
+async fn the_bar_and_the_tour_can_be_read_by_everybody() {
+    let server = Radixscope::steered_demo(&["--speed", "0.000001"]).await;
+    let none = |faults: Vec<(String, String)>, what: &str| assert!(faults.is_empty(), "{what}: {faults:#?}");
+    with_page(async |page| {
+        layout::bring_axe(page).await;
+        page.prefer(&[("prefers-reduced-motion", "reduce")]).await;
+        for theme in layout::THEMES {
+            for (query, part) in [("", "stage-slider"), ("&tour=2", "tour-next")] {
+                page.size(1920, 1080).await;
+                page.open(&server.url(&format!("/?theme={theme}{query}"))).await;
+                page.until_true("it is there", &format!("!!document.querySelector('[data-testid={part}]')"))
+                    .await;
+                layout::until_stable(page).await;
+                let what = format!("{theme}{query}");
+                none(layout::axe_faults(page).await, &what);
+                none(layout::contrast_faults(page).await, &what);
+                // The card of the tour covers what is not spoken of.
+                for (width, height) in
+                    if query.is_empty() { &[(1920, 1080), (1280, 720), (390, 844)][..] } else { &[] }
+                {
+                    page.size(*width, *height).await;
+                    layout::until_stable(page).await;
+                    let mut faults = layout::layout_faults(page).await;
+                    // On a telephone it stays in sight while the page scrolls below it.
+                    faults.retain(|(fault, _)| *width > 900 || fault.starts_with("cut"));
+                    none(faults, &format!("{what} {width}×{height}"));
+                }
+            }
+        }
+    })
+    .await;
 }
 
 #[tokio::test]

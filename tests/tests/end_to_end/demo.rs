@@ -142,3 +142,32 @@ async fn what_is_recorded_outlives_a_kill_and_is_replayed_checked_and_exported()
         replayed["decisions"]["count"].as_u64().map(|n| n as usize)
     );
 }
+
+/// What is steered is the simulator alone: where something else is shown there is nothing to post to.
+#[tokio::test]
+async fn the_routes_of_the_stage_exist_with_demo_alone() {
+    let stage = "/api/v1/stage";
+    let demo = Radixscope::steered_demo(&["--warm-up", "5"]).await;
+    assert_eq!(demo.get(stage).await.status, 200);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("recording");
+    let path = path.to_str().unwrap();
+    std::fs::write(path, demo.get("/api/v1/recording").await.body).unwrap();
+    let nats = Nats::start().await;
+    let others = [
+        ("serve", Radixscope::serve(&nats.url()).await),
+        ("replay", Radixscope::start(["replay", path]).await),
+        ("open", Radixscope::start(["open", path]).await),
+        ("fleet", Radixscope::start(["fleet", "--member", "gone=127.0.0.1:9"]).await),
+        ("demo --no-stage", Radixscope::start(["demo", "--warm-up", "5", "--no-stage"]).await),
+    ];
+    for (command, server) in &others {
+        let posted =
+            server.post(stage, r#"{"concurrency":7}"#, &[("content-type", "application/json")]).await;
+        for response in [server.get(stage).await, posted] {
+            assert_eq!(response.status, 404, "{command}: {}", response.text());
+            assert_eq!(response.json()["error"]["code"], "not_found", "{command}");
+        }
+        assert!(!server.get("/").await.text().contains("radixscope-stage"), "{command}");
+    }
+}

@@ -178,7 +178,11 @@ fn ActButton(label: &'static str, change: fn() -> radixscope_export::stage::Stag
 fn Outline(store: Store, step: Memo<usize>, is_alone: Memo<bool>) -> impl IntoView {
     let place = RwSignal::new(None::<String>);
     let look = move || {
-        let step = untrack(|| steps(is_alone.get())[step.get()]);
+        // A frame that was asked for comes also when the tour has ended.
+        let Some((step, is_alone)) = step.try_get_untracked().zip(is_alone.try_get_untracked()) else {
+            return;
+        };
+        let step = steps(is_alone)[step];
         let found = document().query_selector(step.subject).ok().flatten();
         let window_px = window().inner_width().ok().and_then(|width| width.as_f64()).unwrap_or(f64::MAX);
         let style = found.map(|element| element.get_bounding_client_rect()).map(|rect| {

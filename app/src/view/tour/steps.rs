@@ -32,7 +32,7 @@ pub(super) struct Act {
 pub(super) const STEPS: [Step; 7] = [
     Step {
         panel: Panel::Overview,
-        subject: ".panel.tree",
+        subject: ".panel.tree, .kiosk-tree",
         title: "What workers remember",
         text: |shown, _| {
             let workers = format::plural(shown.workers().len() as u64, "worker", "workers");
@@ -45,7 +45,7 @@ pub(super) const STEPS: [Step; 7] = [
     },
     Step {
         panel: Panel::Overview,
-        subject: ".summary",
+        subject: ".summary, .kiosk-figures",
         title: "What it brings",
         text: |_, tiles| {
             let value = |at: usize| match tiles[at].value.as_str() {
