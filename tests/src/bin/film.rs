@@ -25,15 +25,15 @@ const MAX_BYTES: u64 = 4_000_000;
 
 /// What is done at which second of the film.
 const SCRIPT: [(f64, Act); 11] = [
-    (4.0, Act::Click("zoom-in")),
-    (4.8, Act::Click("zoom-in")),
-    (5.6, Act::Click("zoom-in")),
-    (6.6, Act::Move(0.2)),
-    (7.8, Act::Move(0.45)),
-    (9.0, Act::Move(0.7)),
-    (10.4, Act::Click("zoom-fit")),
-    (11.6, Act::Click("side-decision")),
-    (12.2, Act::Click("decision-latest")),
+    (2.6, Act::Click("zoom-in")),
+    (3.2, Act::Click("zoom-in")),
+    (3.8, Act::Click("zoom-in")),
+    (4.6, Act::Move(0.2)),
+    (5.4, Act::Move(0.45)),
+    (6.2, Act::Move(0.7)),
+    (7.2, Act::Click("zoom-fit")),
+    (8.4, Act::Click("side-decision")),
+    (8.8, Act::Click("decision-latest")),
     (17.4, Act::Click("painted-close")),
     (17.8, Act::Click("zoom-fit")),
 ];
