@@ -33,7 +33,13 @@ impl Radixscope {
 
     /// A demo with some decisions, in which hardly any time passes any more; with its decisions, newest first.
     pub async fn standing_demo() -> (Self, Vec<Value>) {
-        let server = Self::start(["demo", "--warm-up", "120", "--speed", "0.000001"]).await;
+        Self::standing_demo_of("aggregated").await
+    }
+
+    /// The same of another topology.
+    pub async fn standing_demo_of(topology: &str) -> (Self, Vec<Value>) {
+        let still = ["demo", "--topology", topology, "--warm-up", "120", "--speed", "0.000001"];
+        let server = Self::start(still).await;
         server.until_source_is("live").await;
         // A decision is completed at a flush, up to some seconds later by the server's clock.
         let (mut before, mut since_ms) = (Value::Null, 0);

@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 const VIEW: &str = "/?view=counterfactual";
 
 async fn paused() -> Radixscope {
-    let server = Radixscope::start(["demo", "--warm-up", "120", "--speed", "0.000001"]).await;
+    // Whose settings are flags; from 1.6 on they are lines of a file.
+    let args = ["demo", "--topology", "aggregated-0.9", "--warm-up", "120", "--speed", "0.000001"];
+    let server = Radixscope::start(args).await;
     server.until_source_is("live").await;
     server
 }

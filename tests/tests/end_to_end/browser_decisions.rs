@@ -233,7 +233,8 @@ fn said_ms(sentence: &str) -> Option<f64> {
 
 #[tokio::test]
 async fn what_round_robin_would_have_done_is_what_the_api_s_figures_come_to() {
-    let (server, decisions) = Radixscope::standing_demo().await;
+    // Whose router writes what every candidate had cached.
+    let (server, decisions) = Radixscope::standing_demo_of("aggregated-0.9").await;
     let pace = pace(&decisions);
     with_page(async |page| {
         open(page, &server, "").await;

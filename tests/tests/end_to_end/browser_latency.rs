@@ -6,9 +6,14 @@ use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::wait;
 use serde_json::Value;
 
-/// A demo in which hardly any time passes any more.
+/// A demo of Dynamo 0.9 in which hardly any time passes any more: it reports no times of single requests.
 async fn standing() -> Radixscope {
-    let server = Radixscope::start(["demo", "--warm-up", "180", "--speed", "0.000001"]).await;
+    standing_of("aggregated-0.9").await
+}
+
+async fn standing_of(topology: &str) -> Radixscope {
+    let still = ["demo", "--topology", topology, "--warm-up", "180", "--speed", "0.000001"];
+    let server = Radixscope::start(still).await;
     server.until_source_is("live").await;
     server
 }
@@ -92,6 +97,30 @@ async fn a_target_set_in_its_field_is_in_the_address_and_a_bad_one_is_named() {
             "the session is counted against it",
             "document.querySelector('[data-testid=tpot-burn]').innerText.includes('above 45 ms')",
         )
+        .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn where_requests_are_known_one_by_one_figures_are_exact_and_say_of_how_many() {
+    let server = standing_of("aggregated").await;
+    with_page(async |page| {
+        open(page, &server, "").await;
+        page.until("both say the same exact figure", async |page| {
+            let figure = server.json("/api/v1/latency").await["ttft"]["figure"].clone();
+            let (low, high) = (&figure["p95"]["low"], &figure["p95"]["high"]);
+            let wanted = formatted(low).filter(|_| low == high).ok_or_else(|| figure.to_string())?;
+            let shown = page.texts("[data-testid=ttft-p95] dd b").await.concat();
+            wait::expect(shown == wanted, || format!("{shown}, not {wanted}"))
+        })
+        .await;
+        page.open(&server.url("/")).await;
+        page.until("the overview names its requests", async |page| {
+            let tile = page.texts(".summary .tile").await.into_iter().next().unwrap_or_default();
+            let is_exact = tile.contains("requests") && !tile.contains('–');
+            wait::expect(is_exact, || tile)
+        })
         .await;
     })
     .await;

@@ -57,7 +57,7 @@ pub fn StageBar(store: Store) -> impl IntoView {
     };
     let summary = move || feed.report.with(|report| report.as_ref().map(summary_of)).unwrap_or_default();
     view! {
-        <section class="stage" class:folded=folded aria-label="Stage" data-testid="stage">
+        <section class="stage-bar" class:folded=folded aria-label="Stage" data-testid="stage">
             <button class="stage-fold" aria-expanded=move || (!folded.get()).to_string() aria-controls="stage-controls" on:click=fold
                 title=move || if folded.get() { "Show the controls" } else { "Hide the controls" } data-testid="stage-fold">
                 "Stage"
