@@ -201,7 +201,7 @@ async fn an_open_decision_is_painted_with_its_cost_gap_and_leads_to_the_next() {
             .eval(
                 "[...document.querySelectorAll('[data-testid=tree-candidate]')].map(r => [r.dataset.worker, +r.dataset.depth,
                     +r.dataset.computed, +r.dataset.load, +r.dataset.cost, r.classList.contains('chosen'),
-                    r.querySelector('.duel-prompt').clientWidth, r.querySelector('.device')?.getBoundingClientRect().width ?? 0])",
+                    r.querySelector('.duel-prompt').clientWidth, r.querySelector('.duel-prompt .device')?.getBoundingClientRect().width ?? 0])",
             )
             .await;
         let lanes = lanes.as_array().unwrap();

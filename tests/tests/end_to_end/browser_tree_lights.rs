@@ -32,7 +32,8 @@ async fn open(page: &Page, server: &Radixscope) {
 
 #[tokio::test]
 async fn each_request_in_prefill_is_a_light_that_ends_where_its_workers_cached_blocks_do() {
-    let (server, decisions) = Radixscope::standing_demo().await;
+    // It reports first tokens as they come.
+    let (server, decisions) = Radixscope::standing_demo_of("aggregated-0.9").await;
     let wanted: Vec<&Value> = in_prefill(&decisions).into_iter().filter(|d| !d["path"].is_null()).collect();
     assert!(!wanted.is_empty(), "no request is in prefill");
     with_page(async |page| {

@@ -17,7 +17,9 @@ const PATH: &str = "/api/v1/counterfactual";
 
 /// A simulated minute, then hardly any time: nothing changes while it is asked.
 async fn paused() -> Radixscope {
-    let server = Radixscope::start(["demo", "--warm-up", "60", "--speed", "0.000001"]).await;
+    // Whose settings are flags; from 1.6 on they are lines of a file.
+    let args = ["demo", "--topology", "aggregated-0.9", "--warm-up", "60", "--speed", "0.000001"];
+    let server = Radixscope::start(args).await;
     server.until_source_is("live").await;
     server
 }

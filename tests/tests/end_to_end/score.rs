@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 /// A demo in which hardly any time passes, so that two responses are about the same state.
 async fn demo() -> Radixscope {
-    let server = Radixscope::start(["demo", "--warm-up", "60", "--speed", "0.000001"]).await;
+    // Whose router writes the cost of every candidate.
+    let args = ["demo", "--topology", "aggregated-0.9", "--warm-up", "60", "--speed", "0.000001"];
+    let server = Radixscope::start(args).await;
     server.until_source_is("live").await;
     server
 }
