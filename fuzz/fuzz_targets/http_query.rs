@@ -2,7 +2,7 @@
 //! Whatever is asked, the server answers, and never that it failed.
 #![no_main]
 
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -14,6 +14,7 @@ use radixscope_model::record::{LinkState, SourceKind};
 use radixscope_server::http::{AccessRules, ServeOptions, routes};
 use radixscope_server::hub::{HistoryLimits, Hub, HubConfig, QueueLimits, Started};
 use radixscope_server::source::demo;
+use radixscope_server::stage::{Controls, simulator, stage};
 use radixscope_sim::Config;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
@@ -62,9 +63,10 @@ impl Server {
             let pace = demo::Pace { warm_up_ms: 4_000, speed: 1e-9 };
             let cluster = Config { workers: 2, concurrency: 6, ..Config::default() };
             let source = sources.pop().expect("the source that was asked for");
-            tokio::spawn(demo::run(cluster, pace, source, stopped.clone()));
+            let (controls, driver) = stage(simulator::report(&cluster));
+            tokio::spawn(demo::run(cluster, pace, driver, source, stopped.clone()));
             until_live(&hub).await;
-            routes(hub, options(), stopped)
+            routes(hub, options(controls), stopped)
         });
         Self { runtime, routes, _shutdown: shutdown }
     }
@@ -78,7 +80,7 @@ impl Server {
     }
 }
 
-fn options() -> ServeOptions {
+fn options(controls: Arc<Controls>) -> ServeOptions {
     ServeOptions {
         base_path: "/".parse().expect("a base path"),
         frame_ancestors: "'self'".parse().expect("a source"),
@@ -90,7 +92,7 @@ fn options() -> ServeOptions {
         trace_url: None,
         max_viewers: 1,
         baselines: std::sync::Arc::default(),
-        stage: None,
+        stage: Some(controls),
         max_connections: 2,
     }
 }

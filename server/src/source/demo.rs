@@ -68,7 +68,7 @@ impl Simulated {
 }
 
 /// Runs the simulation until the hub or the process ends.
-pub(crate) async fn run(config: Config, pace: Pace, driver: Driver, to: SourceHandle, stopped: Shutdown) {
+pub async fn run(config: Config, pace: Pace, driver: Driver, to: SourceHandle, stopped: Shutdown) {
     let warm_up_s = pace.warm_up_ms / 1_000;
     let detail = format!("simulating the {warm_up_s} s before now: {}", in_text(&config));
     let done = async {

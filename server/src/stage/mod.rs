@@ -2,7 +2,7 @@
 //! [`Driver`], which a source has, and wait for what became of it. Knows neither HTTP nor what is steered.
 
 pub mod load;
-pub(crate) mod simulator;
+pub mod simulator;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -58,13 +58,13 @@ pub(crate) struct Order {
 
 /// The end of a source that makes the changes.
 #[derive(Debug)]
-pub(crate) struct Driver {
+pub struct Driver {
     report: watch::Sender<StageReport>,
     orders: mpsc::Receiver<Order>,
 }
 
 /// A stage as it is at the beginning.
-pub(crate) fn stage(report: StageReport) -> (Arc<Controls>, Driver) {
+pub fn stage(report: StageReport) -> (Arc<Controls>, Driver) {
     let (orders, to_driver) = mpsc::channel(WAITING);
     let (of_driver, report) = watch::channel(report);
     let recent = Mutex::new((Instant::now(), 0));

@@ -14,7 +14,7 @@ const MAX_WEIGHT: f64 = 10.0;
 const MAX_TEMPERATURE: f64 = 2.0;
 
 /// What can be steered in a simulation of this configuration.
-pub(crate) fn report(asked: &Config) -> StageReport {
+pub fn report(asked: &Config) -> StageReport {
     let max = MAX_USERS.max(asked.concurrency);
     let weight = asked.router.overlap_score_weight;
     let temperature = asked.router.router_temperature;
