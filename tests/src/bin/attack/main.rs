@@ -43,7 +43,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 
 #[tokio::main]
 async fn main() {
-    let Options { groups, seconds, rollouts, report } = Options::parse();
+    let Arguments { groups, seconds, rollouts, report } = Arguments::parse();
     let each = Duration::from_secs(seconds);
     let mut rows = Vec::new();
     for group in groups {
@@ -75,7 +75,7 @@ enum Group {
 }
 
 #[derive(clap::Parser)]
-struct Options {
+struct Arguments {
     /// Groups of rows; all when none is named
     #[arg(value_enum, default_values_t = Group::value_variants().to_vec(), hide_default_value = true)]
     groups: Vec<Group>,
