@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use radixscope_server::{cli, config::Cli};
 
 /// Why: beside the dependency in Cargo.toml.
-#[cfg(target_env = "gnu")]
+#[cfg(all(feature = "jemalloc", target_env = "gnu"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

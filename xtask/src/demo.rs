@@ -71,13 +71,21 @@ fn nice(command: &Command) -> Command {
     nice
 }
 
+/// What a shipped binary has beyond one for development.
+pub(crate) const SHIPPED: [&str; 2] = ["--features", "jemalloc"];
+
 /// Builds the server; all profiles but `dev` and `demo` put the page into it.
 ///
 /// # Errors
 /// When the compiler says so.
 pub(crate) fn build_server(steps: &mut Steps<'_>, workspace: &Workspace, profile: &str) -> Result<()> {
     steps.step("The server", "about 2 min on two cores, seconds when little changed", |step| {
-        step.run(workspace.cargo(["build", "--locked", "--profile", profile, "--package", "radixscope"]))
+        let mut command =
+            workspace.cargo(["build", "--locked", "--profile", profile, "--package", "radixscope"]);
+        if profile == "release" {
+            command.args(SHIPPED);
+        }
+        step.run(command)
     })
 }
 

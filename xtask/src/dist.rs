@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use flate2::{Compression, GzBuilder};
 
 use crate::{
-    page,
+    demo, page,
     setup::{self, MUSL, Purpose},
     steps::Steps,
     wheel,
@@ -59,6 +59,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     steps.step("The server", "about 6 min on two cores", |step| {
         let mut command =
             workspace.cargo(["build", "--locked", "--release", "--package=radixscope", "--target", &target]);
+        command.args(demo::SHIPPED);
         set_flags(&mut command, &target);
         step.run(command)
     })?;

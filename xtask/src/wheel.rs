@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::{dist, process::RunningProcess, steps::Step, workspace::Workspace};
+use crate::{demo, dist, process::RunningProcess, steps::Step, workspace::Workspace};
 
 /// The first second that an entry of a zip archive can have, 1980-01-01: the same content makes the same wheel.
 const FIRST_ZIP_TIME: &str = "315532800";
@@ -32,7 +32,10 @@ pub(crate) fn build(step: &mut Step<'_>, dist: &Path, target: &str, is_static: b
     }
     let maturin = workspace.tool("maturin").context("maturin is missing")?;
     let mut command = workspace.command(maturin);
-    command.args(["build", "--locked", "--release", "--target", target, "--out"]).arg(dist);
+    command
+        .args(["build", "--locked", "--release", "--target", target, "--out"])
+        .arg(dist)
+        .args(demo::SHIPPED);
     command.env("SOURCE_DATE_EPOCH", FIRST_ZIP_TIME);
     if is_static {
         // It needs nothing of a system: pip may take it on any Linux.
