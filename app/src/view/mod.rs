@@ -27,6 +27,7 @@ mod marks;
 mod memory;
 mod nav;
 mod notices;
+mod page_meta;
 mod pools;
 mod prompt_text;
 mod rates;

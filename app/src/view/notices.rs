@@ -9,6 +9,7 @@ use crate::format;
 use crate::store::{Feed, Link, Store, time_of_day};
 use crate::url::{Address, Panel};
 use crate::view::control::view;
+use crate::view::page_meta::page_meta;
 use crate::view::pools::unknown_pool;
 
 #[derive(Clone, PartialEq)]
@@ -99,8 +100,7 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
 
 /// What the server says of how it is run, in the page itself.
 fn of_server() -> Option<Notice> {
-    let meta = document().query_selector("meta[name=radixscope-notice]").ok()??;
-    Some(Notice::new("notice-server", "warn", meta.get_attribute("content")?))
+    Some(Notice::new("notice-server", "warn", page_meta("notice")?))
 }
 
 /// On panels that rest on the tree: that it lacks blocks. The overview names the finding.

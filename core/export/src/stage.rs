@@ -39,6 +39,16 @@ pub enum StageDriver {
     Load,
 }
 
+impl StageDriver {
+    /// Its name in JSON and in the page.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Simulator => "simulator",
+            Self::Load => "load",
+        }
+    }
+}
+
 /// A value and its bounds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Steered<T> {

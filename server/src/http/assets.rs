@@ -141,7 +141,10 @@ fn index(page: Option<&Asset>, front: &Front, headers: &HeaderMap) -> Response {
     let page = page::with_base(&page, &page::prefix(&options.base_path, forwarded));
     let page = options.notice.map_or_else(|| page.clone(), |notice| page::with_notice(&page, notice));
     let page = options.trace_url.as_ref().map_or_else(|| page.clone(), |of| page::with_trace_url(&page, of));
-    let page = if options.stage.is_some() { page::with_stage(&page) } else { page };
+    let page = match &options.stage {
+        Some(controls) => page::with_stage(&page, controls.report().driver),
+        None => page,
+    };
     let page = if front.document == Document::Fleet { page::of_fleet(&page) } else { page };
     let policy = page::policy(&page, &options.frame_ancestors);
     let headers = [

@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::config::{BasePath, FrameAncestors};
 use radixscope_export::TraceUrl;
+use radixscope_export::stage::StageDriver;
 
 /// The page of a binary that was built without the app.
 pub(super) const NOT_BUILT: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -52,9 +53,10 @@ pub(super) fn with_notice(page: &str, notice: &str) -> String {
     page.replacen("</head>", &format!("<meta name=\"radixscope-notice\" content=\"{notice}\"></head>"), 1)
 }
 
-/// The page of a server whose readers steer what is shown.
-pub(super) fn with_stage(page: &str) -> String {
-    page.replacen("</head>", "<meta name=\"radixscope-stage\" content=\"\"></head>", 1)
+/// The page of a server whose readers steer what is shown, by this driver.
+pub(super) fn with_stage(page: &str, driver: StageDriver) -> String {
+    let meta = format!("<meta name=\"radixscope-stage\" content=\"{}\"></head>", driver.as_str());
+    page.replacen("</head>", &meta, 1)
 }
 
 /// The page as `radixscope fleet` has it: it shows many clusters, and without scripts there are no pictures of one.

@@ -282,7 +282,7 @@ async fn a_stage_is_read_and_changed_by_its_own_page_alone() {
     server.options.allow_origin = vec!["https://portal.example".parse().unwrap()];
     let driver = stage_of(&mut server);
     driver.is_ready();
-    assert!(server.get("/").await.2.contains("<meta name=\"radixscope-stage\" content=\"\">"));
+    assert!(server.get("/").await.2.contains("<meta name=\"radixscope-stage\" content=\"simulator\">"));
     let (status, headers, body) = server.get("/api/v1/stage").await;
     assert_eq!((status, headers["cache-control"].to_str().unwrap()), (StatusCode::OK, "no-store"));
     let report: Value = serde_json::from_str(&body).unwrap();

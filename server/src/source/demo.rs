@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
+use radixscope_export::stage::{StageChange, StageReport};
 use radixscope_intake::{NatsSubjects, Payload};
 use radixscope_model::id::Millis;
 use radixscope_model::record::LinkState;
@@ -14,8 +15,6 @@ use radixscope_router::RouterMode;
 use radixscope_sim::{Channel, Config, Simulation, Topology, WireMessage};
 
 use crate::hub::{HubEnded, SourceHandle};
-use radixscope_export::stage::{StageChange, StageReport};
-
 use crate::shutdown::Shutdown;
 use crate::stage::{Driver, Order, simulator};
 use crate::time::now;

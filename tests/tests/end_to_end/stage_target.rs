@@ -14,6 +14,7 @@ use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::post;
+use radixscope_tests::browser::with_page;
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::wait;
 use serde_json::Value;
@@ -146,4 +147,43 @@ async fn nothing_is_sent_that_is_not_confirmed() {
         assert!(said.contains(words), "{words}: {said}");
     }
     assert_eq!(frontend.received(), 0);
+}
+
+#[tokio::test]
+async fn users_and_pause_of_a_real_endpoint_are_steered_and_nothing_of_it_is_offered_to_break() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_frontend, at, _) = Frontend::start(folder.path()).await;
+    let target = format!("http://{at}");
+    // Each user rests longer than the test takes.
+    let given = ["stage", "--target", &target, "--model", "models/tiny-llama", "--think-time", "1h", "--yes"];
+    let server = Radixscope::start(given.iter().chain(&["--concurrency", "2"])).await;
+    let steer = async |change: &str| server.post("/api/v1/stage", change, &[]).await;
+    let refused = steer(r#"{"break":"kill-worker"}"#).await;
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    with_page(async |page| {
+        page.open(&server.url("/?tour=9")).await;
+        page.until("the tour has no step that breaks something", async |page| {
+            let now = page.text("tour-number").await.unwrap_or_default();
+            wait::expect(now == "5 of 5", || now.clone())
+        })
+        .await;
+        assert_eq!((page.text("tour-act").await, page.text("stage-break").await), (None, None));
+        let concurrency = steer(r#"{"concurrency":5}"#).await.json();
+        assert_eq!(
+            (&concurrency["driver"], &concurrency["concurrency"]["value"]),
+            (&"load".into(), &5.into())
+        );
+        page.until_true(
+            "the bar shows the users",
+            "document.querySelector('[data-testid=stage-users]')?.value === '5'",
+        )
+        .await;
+        page.click("stage-pause").await;
+        page.until("the server is told", async |_| {
+            let report = server.json("/api/v1/stage").await;
+            wait::expect(report["paused"] == true, || report.to_string())
+        })
+        .await;
+    })
+    .await;
 }

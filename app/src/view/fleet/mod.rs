@@ -20,10 +20,11 @@ use crate::keys;
 use crate::store::Store;
 use crate::view::control::view;
 use crate::view::figure::Figure;
+use crate::view::page_meta::page_meta;
 
 /// Whether the document was served by `radixscope fleet`.
 pub(super) fn is_served() -> bool {
-    document().query_selector("meta[name=radixscope-fleet]").ok().flatten().is_some()
+    page_meta("fleet").is_some()
 }
 
 /// The whole page.
@@ -40,11 +41,7 @@ pub fn FleetPage(store: Store) -> impl IntoView {
         (_, false) => ("wait", "Loading".to_owned()),
         (_, true) => ("live", "Live".to_owned()),
     };
-    let notice = document()
-        .query_selector("meta[name=radixscope-notice]")
-        .ok()
-        .flatten()
-        .and_then(|meta| meta.get_attribute("content"));
+    let notice = page_meta("notice");
     Effect::new(move |_| {
         if let Some(body) = document().body() {
             let ready = feed.report.with(Option::is_some);

@@ -5,11 +5,11 @@ use radixscope_export::TraceUrl;
 use radixscope_state::cluster::DecisionEntry;
 
 use crate::view::control::view;
+use crate::view::page_meta::page_meta;
 
 /// The template that the server was started with, if there is one.
 pub(super) fn trace_url() -> Option<TraceUrl> {
-    let meta = document().query_selector("meta[name=radixscope-trace-url]").ok()??;
-    meta.get_attribute("content")?.parse().ok()
+    page_meta("trace-url")?.parse().ok()
 }
 
 /// A row of a decision's facts with the link; none where a value of the template is not reported of it.

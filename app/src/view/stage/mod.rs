@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leptos::leptos_dom::helpers::TimeoutHandle;
 use leptos::prelude::*;
-use radixscope_export::stage::{Restart, StageChange, StageReport, Steered};
+use radixscope_export::stage::{Restart, StageChange, StageDriver, StageReport, Steered};
 use radixscope_model::id::Decimal;
 use radixscope_router::RouterMode;
 
@@ -20,6 +20,7 @@ use crate::keys;
 use crate::store::Store;
 use crate::url::Address;
 use crate::view::control::view;
+use crate::view::page_meta::page_meta;
 
 /// Key in the address: `0` folds the bar, any other value shows it also where the page is bare.
 const KEY: &str = "stage";
@@ -30,9 +31,14 @@ const NARROW_PX: f64 = 900.0;
 /// Id of the form that restarts.
 const RESTART_ID: &str = "stage-restart";
 
-/// Whether the server has a stage: it says so in the document.
+/// Whether the server has a stage.
 pub(super) fn is_served() -> bool {
-    document().query_selector("meta[name=radixscope-stage]").ok().flatten().is_some()
+    page_meta("stage").is_some()
+}
+
+/// Whether what is on the stage is simulated, so that it may be broken.
+pub(super) fn is_simulated() -> bool {
+    page_meta("stage").is_some_and(|driver| driver == StageDriver::Simulator.as_str())
 }
 
 /// Whether the bar is shown where the server has a stage.

@@ -61,9 +61,9 @@ pub(super) fn is_asked(address: &Address) -> bool {
     address.other(KEY).is_some()
 }
 
-/// The steps of this page: what changes something only where the server has a stage, and never by itself.
+/// The steps of this page: what breaks something only where all is simulated, and never by itself.
 fn steps(is_alone: bool) -> Vec<&'static Step> {
-    let can_act = !is_alone && stage::is_served();
+    let can_act = !is_alone && stage::is_simulated();
     STEPS.iter().filter(|step| can_act || step.act.is_none()).collect()
 }
 

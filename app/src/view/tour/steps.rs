@@ -18,7 +18,7 @@ pub(super) struct Step {
     pub(super) title: &'static str,
     /// At most twenty words.
     pub(super) text: fn(&ViewContext<'_>, &[Tile; 5]) -> String,
-    /// What the reader may do to what is shown, where the server has a stage: such a step exists only there.
+    /// What the reader may do to what is shown, where it is simulated: such a step exists only there.
     pub(super) act: Option<Act>,
 }
 
