@@ -35,6 +35,7 @@ pub mod raw;
 pub mod recording;
 pub mod replay;
 pub mod report;
+pub mod slope;
 pub mod synthetic_tree;
 pub mod traffic;
 pub mod viewer;

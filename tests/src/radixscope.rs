@@ -112,7 +112,11 @@ impl Radixscope {
 
     /// Starts `radixscope <args>` where a folder is a disk of its own, of this size as mount(8) takes it. Nobody else sees
     /// that disk, and it is gone with the process.
-    pub async fn start_on_small_disk((folder, size): (&str, &str), args: &[&str]) -> Self {
+    pub async fn start_on_small_disk(
+        (folder, size): (&str, &str),
+        args: &[&str],
+        variables: &[(&str, &OsStr)],
+    ) -> Self {
         let mut command = Command::new("sh");
         // In a container root may have no other right to mount, elsewhere a user no other than as root of a namespace.
         let script = r#"for own in --mount "--user --map-root-user --mount"; do
@@ -120,7 +124,8 @@ impl Radixscope {
             exec unshare $own sh -c 'mount -t tmpfs -o size="$2" disk "$1" && shift 2 && exec "$@"' sh "$@"
         done
         echo "no disk can be mounted: run as root, or allow user namespaces" >&2; exit 1"#;
-        command.env("NO_COLOR", "1").args(["-c", script, "sh", folder, size]).arg(paths::radixscope());
+        command.env("NO_COLOR", "1").envs(variables.iter().copied());
+        command.args(["-c", script, "sh", folder, size]).arg(paths::radixscope());
         let args: Vec<OsString> = args.iter().map(Into::into).collect();
         let (process, port) = launch_as(&mut command, &args, 0, Stdio::null()).await;
         Self { process, args, port, base_path: String::new(), http: Http::default() }

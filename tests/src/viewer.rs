@@ -72,13 +72,26 @@ pub type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 impl Viewer {
     /// Connects and follows.
+    ///
+    /// # Panics
+    /// If the server takes no viewer.
     pub async fn connect(url: &str, resume: Option<Resume>) -> Self {
+        Self::try_connect(url, resume).await.unwrap_or_else(|(why, _)| panic!("{url}: {why}"))
+    }
+
+    /// The same where the server may take no viewer now.
+    ///
+    /// # Errors
+    /// Why it took none, with what to resume.
+    pub async fn try_connect(url: &str, resume: Option<Resume>) -> Result<Self, (String, Option<Resume>)> {
         let url = match &resume {
             Some(resume) => format!("{url}?after={}&epoch={}", resume.seq(), resume.epoch),
             None => url.to_owned(),
         };
-        let (socket, _) = connect_async(&url).await.unwrap_or_else(|e| panic!("{url}: {e}"));
-        Self::follow(socket, resume)
+        match connect_async(&url).await {
+            Ok((socket, _)) => Ok(Self::follow(socket, resume)),
+            Err(error) => Err((error.to_string(), resume)),
+        }
     }
 
     /// Reads from a socket that was opened without reading.

@@ -1,4 +1,4 @@
-//! Drawing: what stands where in pixels and in which colour. Only `surface` and `photo` know a canvas.
+//! Drawing: what stands where in pixels and in which colour. Only `surface`, `map_mark` and `photo` know a canvas.
 //!
 //! # How it works
 //!
@@ -21,6 +21,8 @@ pub mod trend;
 pub mod annotations;
 #[cfg(target_arch = "wasm32")]
 pub mod chart;
+#[cfg(target_arch = "wasm32")]
+pub mod map_mark;
 #[cfg(target_arch = "wasm32")]
 pub mod photo;
 #[cfg(target_arch = "wasm32")]

@@ -1,5 +1,5 @@
 //! The tree's canvas: pixels with text and outlines over them; beside it one for the axis, over it one for what appears and fades. With
-//! `photo` the only file that draws on a canvas.
+//! `photo` and `map_mark` the only file that draws on a canvas.
 //!
 //! Pixels and text share a canvas, because a browser copies each canvas that was drawn on in every frame: eight megabytes for
 //! one that fills a screen. What fades has its own: it changes twenty times a second over a picture that does not.

@@ -128,11 +128,14 @@ impl Store {
         self.address.update(|address| address.marks[side] = Some(at));
     }
 
-    /// Marks as A what was five minutes before the moment shown, or the first moment that is retained.
+    /// Marks as A what was five minutes before the moment shown. Where less is retained, the middle of it: at its beginning there may
+    /// have been nothing yet.
     pub fn mark_five_minutes_ago(self) {
         if let Some(span) = self.history_span() {
-            let ago = self.moment_ms().0.saturating_sub(COMPARED_MS);
-            self.address.update(|address| address.marks[0] = Some(Millis(ago.max(span.from.0))));
+            let now = self.moment_ms().0;
+            let retained = now.saturating_sub(span.from.0);
+            let before = if retained < COMPARED_MS { retained / 2 } else { COMPARED_MS };
+            self.address.update(|address| address.marks[0] = Some(Millis(now - before)));
         }
     }
 

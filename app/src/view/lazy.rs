@@ -25,7 +25,9 @@ pub enum LazyView {
     Kiosk,
     /// Many clusters.
     Fleet,
-    /// The chart of stored and removed blocks: no chart is drawn before the first figures.
+    /// The overview's tree below its figures.
+    OverviewTree,
+    /// The chart of stored and removed blocks.
     RatesChart,
     /// The bar that steers what is shown.
     Stage,
@@ -39,6 +41,7 @@ impl LazyView {
             Self::Panel(panel) => panel.title(),
             Self::Kiosk => "Kiosk",
             Self::Fleet => "Fleet",
+            Self::OverviewTree => "The tree",
             Self::RatesChart => "The chart",
             Self::Stage => "The stage",
             Self::Tour => "The tour",
@@ -126,6 +129,9 @@ pub(super) fn Lazy(of: LazyView, store: Store, dark: Memo<bool>) -> impl IntoVie
         Progress::Loading if of == LazyView::RatesChart => view! {
             <div class="chart-box" aria-busy="true" data-testid="part-loading"></div>
         },
+        Progress::Loading if of == LazyView::OverviewTree => view! {
+            <div class="icicle-box" aria-busy="true" data-testid="part-loading"></div>
+        },
         Progress::Loading if of == LazyView::Stage => view! { <div class="stage" aria-busy="true"></div> },
         Progress::Loading if of == LazyView::Tour => ().into_any(),
         Progress::Loading => view! {
@@ -134,6 +140,23 @@ pub(super) fn Lazy(of: LazyView, store: Store, dark: Memo<bool>) -> impl IntoVie
                 <p class="empty part-loading" role="status">{format!("Loading {}…", of.title())}</p>
             </section>
         },
+    }
+}
+
+/// A part of a panel that is loaded once the first figures are painted: its program comes over the same line as they do.
+#[component]
+pub(super) fn AfterFigures(of: LazyView, store: Store, dark: Memo<bool>) -> impl IntoView {
+    let are_painted = RwSignal::new(false);
+    Effect::new(move |_| {
+        if store.ready() {
+            after_painting(move || {
+                are_painted.try_set(true);
+            });
+        }
+    });
+    let box_class = if of == LazyView::RatesChart { "chart-box" } else { "icicle-box" };
+    view! {
+        <Show when=move || are_painted.get() fallback=move || view! { <div class=box_class></div> }><Lazy of store dark/></Show>
     }
 }
 

@@ -61,7 +61,7 @@ pub use rates::RatesChartView;
 pub use reuse::ReusePanelView;
 pub use stage::StageBar;
 pub use tour::TourCard;
-pub use tree::TreePanel;
+pub use tree::{OverviewTreeView, TreePanel};
 pub use whatif::WhatIfPanel;
 
 use crate::store::{Feed, Link, Store};

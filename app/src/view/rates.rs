@@ -7,7 +7,7 @@ use radixscope_insight::block_rates::{MAX_BANDS, OTHERS};
 use radixscope_model::id::WorkerIx;
 
 use super::figure::{Figure, PanelHead};
-use super::lazy::{Lazy, LazyView, after_painting};
+use super::lazy::{AfterFigures, LazyView};
 use super::legend::{Hidden, Legend, LegendEntry};
 use super::time_chart::{TimeChart, shown_span};
 use super::time_menu::TimeMenu;
@@ -39,15 +39,6 @@ pub(super) fn RatesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
         let all = store.listed.get().into_iter().filter(|&worker| picked.get().is_none_or(|of| of == worker));
         store.peek(|shown| series(shown, &all.collect::<Vec<_>>(), store.workers.get()))
     });
-    // The chart's program would delay the state, which comes over the same line.
-    let are_figures_painted = RwSignal::new(false);
-    Effect::new(move |_| {
-        if store.ready() {
-            after_painting(move || {
-                are_figures_painted.try_set(true);
-            });
-        }
-    });
     view! {
         <section class="panel rates" aria-labelledby="rates-title" data-testid="rates">
             <PanelHead store panel=Panel::Rates title=TITLE>
@@ -55,9 +46,7 @@ pub(super) fn RatesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
                 <Figure id="removed-rate-all" label=REMOVED value=mean(1) title=mean_title/>
             </PanelHead>
             <div class="chart-tools"><Legend hidden all=legend/><span class="quiet">{format!("↑ {STORED} ↓ {REMOVED}")}</span><TimeMenu store span/></div>
-            <Show when=move || are_figures_painted.get() fallback=|| view! { <div class="chart-box"></div> }>
-                <Lazy of=LazyView::RatesChart store dark/>
-            </Show>
+            <AfterFigures of=LazyView::RatesChart store dark/>
         </section>
     }
 }

@@ -411,7 +411,12 @@ async fn it_opens_with_the_present_against_as_far_back_as_is_retained() {
             let url = page.address().await;
             url.query_pairs().find(|(name, _)| name == "a").map(|(_, at)| at.into_owned())
         };
-        assert_eq!(marked(page).await, Some(first.to_string()), "less than five minutes are retained");
+        // Less than five minutes are retained: the middle of a minute or more, when workers held blocks.
+        let is_in_the_middle = |at: Option<String>| {
+            at.and_then(|at| at.parse::<u64>().ok()).is_some_and(|at| at >= first + 30_000)
+        };
+        let at = marked(page).await;
+        assert!(is_in_the_middle(at.clone()), "{at:?}, retained from {first}");
         page.click("mark-clear").await;
         page.until("it is not marked again", async |page| {
             page.text("changes-empty").await.ok_or_else(|| "still".to_owned())
@@ -420,7 +425,8 @@ async fn it_opens_with_the_present_against_as_far_back_as_is_retained() {
         page.click("changes-five-minutes").await;
         page.until_true("it can be again", "!!document.querySelector('[data-testid=changes-sentence]')")
             .await;
-        assert_eq!(marked(page).await, Some(first.to_string()));
+        let at = marked(page).await;
+        assert!(is_in_the_middle(at.clone()), "{at:?}, retained from {first}");
     })
     .await;
 }

@@ -45,15 +45,16 @@ fn is_fetched(part: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_first_view_loads_the_part_of_its_chart_and_each_panel_its_own_once() {
+async fn the_first_view_loads_the_parts_of_its_tree_and_chart_and_each_panel_its_own_once() {
     let server = demo().await;
     with_page(async |page| {
         page.open(&server.url("/?theme=light")).await;
         page.until_true("the first view", "!!document.querySelector('[data-testid=worker]')").await;
         page.until_true("its chart", "!!document.querySelector('[data-testid=rates-chart]')").await;
+        page.until_true("its tree", "!!document.querySelector('[data-testid=tree]')").await;
         let mut first = fetched(page).await;
         first.sort();
-        assert_eq!(first, ["rates", "shared"], "nothing else is fetched before it is wanted");
+        assert_eq!(first, ["overview_tree", "rates", "shared"], "nothing else is fetched before it is wanted");
         for (panel, part) in PARTS {
             page.click(&format!("nav-{panel}")).await;
             let shown = format!(

@@ -23,6 +23,7 @@ async fn a_full_disk_stops_the_recording_alone_and_room_brings_it_back() {
     let server = Radixscope::start_on_small_disk(
         (path, DISK),
         &["demo", "--warm-up", "20", "--speed", "20", "--record", path, "--record-max-size", "16MiB"],
+        &[],
     )
     .await;
     let full = server

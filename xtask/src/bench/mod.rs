@@ -66,6 +66,8 @@ pub(crate) enum BenchPart {
     Moments,
     /// 100 recording servers killed at random points of their writing, and what each leaves; only when it is named
     Killed,
+    /// Three views left open for two hours among sleep and changes of network: memory, long tasks; only when it is named
+    Endurance,
 }
 
 /// A program that measures.
@@ -100,6 +102,7 @@ impl BenchPart {
             Self::Recording => "recording",
             Self::Moments => "moments",
             Self::Killed => "killed",
+            Self::Endurance => "endurance",
         }
     }
 
@@ -125,6 +128,7 @@ impl BenchPart {
             Self::Recording => ("radixscope-recording", "recording"),
             Self::Moments => ("radixscope-tests", "moments"),
             Self::Killed => ("radixscope-tests", "killed"),
+            Self::Endurance => ("radixscope-tests", "endurance"),
             Self::Sizes => ("radixscope-tests", "sizes"),
         };
         Program { package, name, is_example: self.is_example() }
@@ -152,8 +156,9 @@ impl Program {
 /// # Errors
 /// When something cannot be built or a measurement does not end well. A missed budget is shown, not an error.
 pub(crate) fn run(workspace: &Workspace, parts: &[BenchPart], args: &[String]) -> Result<ExitCode> {
-    // One takes half an hour and fills the memory, and one gives no figure of speed: only who names them gets them.
-    let is_usual = |part: &BenchPart| !matches!(part, BenchPart::Loss | BenchPart::Killed);
+    // These take from half an hour on, or give no figure of speed: only who names them gets them.
+    let is_usual =
+        |part: &BenchPart| !matches!(part, BenchPart::Loss | BenchPart::Killed | BenchPart::Endurance);
     let usual: Vec<_> = BenchPart::value_variants().iter().copied().filter(is_usual).collect();
     let parts = if parts.is_empty() { usual.as_slice() } else { parts };
     let needs_server = parts.iter().any(|part| part.needs_server());

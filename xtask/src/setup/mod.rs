@@ -12,6 +12,7 @@ use crate::{
 
 mod browser;
 mod cargo_tools;
+mod clock;
 mod film;
 mod kubernetes;
 mod other_browsers;
@@ -80,6 +81,7 @@ pub(crate) fn missing(workspace: &Workspace, purpose: Purpose) -> Vec<Box<dyn Ne
     let mut needs: Vec<Box<dyn Need>> = Vec::new();
     match purpose {
         Purpose::Soak => {
+            needs.push(Box::new(clock::Faketime));
             needs.push(Box::new(pypi::NATS));
             needs.push(Box::new(pypi::ETCD));
             needs.push(Box::new(rust_target::WASM_LIBRARY));

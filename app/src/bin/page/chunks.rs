@@ -11,7 +11,8 @@ use radixscope_app::url::Panel;
 use radixscope_app::view::lazy::{Chunk, LazyView};
 use radixscope_app::view::{
     ChangesPanel, ComparePanel, CounterfactualPanel, FindingsPanel, FleetPage, Kiosk, LatencyPanel,
-    LedgerPanel, MemoryPanel, RatesChartView, ReusePanelView, StageBar, TourCard, TreePanel, WhatIfPanel,
+    LedgerPanel, MemoryPanel, OverviewTreeView, RatesChartView, ReusePanelView, StageBar, TourCard,
+    TreePanel, WhatIfPanel,
 };
 
 /// Declares [`CHUNKS`]: for each its name, the view that is in it, and how that is made.
@@ -46,6 +47,7 @@ chunks! {
     counterfactual: LazyView::Panel(Panel::Counterfactual), |store, _dark| view! { <CounterfactualPanel store/> };
     compare: LazyView::Panel(Panel::Compare), |store, dark| view! { <ComparePanel store dark/> };
     changes: LazyView::Panel(Panel::Changes), |store, dark| view! { <ChangesPanel store dark/> };
+    overview_tree: LazyView::OverviewTree, |store, dark| view! { <OverviewTreeView store dark/> };
     rates: LazyView::RatesChart, |store, dark| view! { <RatesChartView store dark/> };
     fleet: LazyView::Fleet, |store, _dark| view! { <FleetPage store/> };
     stage: LazyView::Stage, |store, _dark| view! { <StageBar store/> };

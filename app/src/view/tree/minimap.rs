@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
+use leptos::html;
 use leptos::prelude::*;
-use leptos::{html, svg};
 use radixscope_icicle::palette::{Palette, ReplicaScale};
 use radixscope_icicle::raster::{ByOwner, Pixels, raster};
 use radixscope_icicle::viewport::{Region, Viewport};
@@ -15,6 +15,7 @@ use radixscope_state::tree::forest::Forest;
 use web_sys::PointerEvent;
 
 use super::state::TreeView;
+use crate::draw::map_mark::{MapMark, Window};
 use crate::draw::surface::Surface;
 use crate::store::now_ms;
 use crate::view::control::view;
@@ -35,6 +36,7 @@ struct DrawnMinimap {
 #[derive(Default)]
 struct Small {
     surface: Option<Surface>,
+    mark: Option<MapMark>,
     pixels: Pixels,
     made: Option<DrawnMinimap>,
     made_ms: f64,
@@ -42,8 +44,18 @@ struct Small {
     is_scheduled: bool,
     /// The whole tree when it was last seen.
     all: Option<Region>,
-    /// The window that is marked, and the whole in which it is.
-    marked: Option<(Region, Region)>,
+    /// The window that is marked, of what size the map is, and in which colours.
+    marked: Option<Marked>,
+    /// The window that the element names.
+    named: Option<Window>,
+}
+
+/// What a mark was drawn from.
+#[derive(Clone, Copy, PartialEq)]
+struct Marked {
+    window: Window,
+    size: (f64, f64),
+    palette_of: (bool, usize),
 }
 
 /// Handle to the small picture.
@@ -52,8 +64,8 @@ pub(super) struct Minimap {
     tree: TreeView,
     small: StoredValue<Small, LocalStorage>,
     canvas: NodeRef<html::Canvas>,
-    window: NodeRef<html::I>,
-    funnel: NodeRef<svg::Path>,
+    mark: NodeRef<html::Canvas>,
+    map: NodeRef<html::Div>,
     dragging: RwSignal<bool>,
 }
 
@@ -63,18 +75,18 @@ impl Minimap {
             tree,
             small: StoredValue::new_local(Small::default()),
             canvas: NodeRef::new(),
-            window: NodeRef::new(),
-            funnel: NodeRef::new(),
+            mark: NodeRef::new(),
+            map: NodeRef::new(),
             dragging: RwSignal::new(false),
         }
     }
 
     pub(super) fn view(self) -> impl IntoView {
-        let Self { tree, small, canvas, window, funnel, dragging } = self;
+        let Self { tree, small, canvas, mark, map, dragging } = self;
         Effect::new(move |_| {
-            let Some(canvas) = canvas.get() else { return };
+            let (Some(canvas), Some(mark)) = (canvas.get(), mark.get()) else { return };
             small.update_value(|small| {
-                small.surface = Surface::new(&canvas, None, None);
+                (small.surface, small.mark) = (Surface::new(&canvas, None, None), MapMark::new(&mark));
                 (small.made, small.marked) = (None, None);
             });
             tree.redraw_soon();
@@ -94,13 +106,12 @@ impl Minimap {
         };
         // Keys and the bar above do the same for those who do not point.
         view! {
-            <div class="minimap" aria-hidden="true" data-testid="minimap" title="The whole tree: click or drag to move the window">
+            <div class="minimap" aria-hidden="true" data-testid="minimap" node_ref=map title="The whole tree: click or drag to move the window">
                 <div class="minimap-all" on:pointerdown=down on:pointermove=moved
                     on:pointerup=move |_| dragging.set(false) on:pointercancel=move |_| dragging.set(false)>
                     <canvas node_ref=canvas></canvas>
-                    <i class="minimap-window" node_ref=window data-testid="minimap-window"></i>
                 </div>
-                <svg class="minimap-funnel" viewBox="0 0 100 10" preserveAspectRatio="none"><path node_ref=funnel></path></svg>
+                <canvas class="minimap-mark" node_ref=mark></canvas>
             </div>
         }
     }
@@ -122,7 +133,7 @@ impl Minimap {
         self.small.update_value(|small| (small.made, small.marked) = (None, None));
     }
 
-    /// Draws the tree if that is due, and the frame.
+    /// Draws the tree if that is due, and the mark.
     pub(super) fn draw(
         self,
         tree: &Tree,
@@ -164,23 +175,46 @@ impl Minimap {
                     (*made, *made_ms) = (Some(now), now_ms());
                 }
             }
-            if small.marked.replace((region, all)) != Some((region, all)) {
-                self.mark(region, all);
-            }
+            self.mark(small, (region, all), palette, palette_of);
         });
     }
 
     /// Marks the window in the whole.
-    fn mark(self, region: Region, all: Region) {
-        let (Some(window), Some(funnel)) = (self.window.get_untracked(), self.funnel.get_untracked()) else {
-            return;
+    fn mark(
+        self,
+        small: &mut Small,
+        (region, all): (Region, Region),
+        palette: &Palette,
+        palette_of: (bool, usize),
+    ) {
+        let (Some(canvas), Some(mark)) = (self.mark.get_untracked(), &small.mark) else { return };
+        let share = |at: f64, whole: f64| (at / whole.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+        let window = Window {
+            left: share(region.x0, all.x1),
+            right: share(region.x1, all.x1),
+            top: share(region.top, all.bottom),
+            bottom: share(region.bottom, all.bottom),
         };
-        let percent = |at: f64, whole: f64| (at / whole.max(f64::MIN_POSITIVE) * 100.0).clamp(0.0, 100.0);
-        let (left, right) = (percent(region.x0, all.x1), percent(region.x1, all.x1));
-        let (top, bottom) = (percent(region.top, all.bottom), percent(region.bottom, all.bottom));
-        let (width, height) = (right - left, bottom - top);
-        let style = format!("left:{left:.3}%;width:{width:.3}%;top:{top:.3}%;height:{height:.3}%");
-        let _ = window.set_attribute("style", &style);
-        let _ = funnel.set_attribute("d", &format!("M{left:.3} 0H{right:.3}L100 10H0Z"));
+        let size = (f64::from(canvas.client_width()), f64::from(canvas.client_height()));
+        let marked = Some(Marked { window, size, palette_of });
+        if small.marked != marked {
+            mark.draw(size, window, palette);
+            small.marked = marked;
+        }
+    }
+
+    /// Names the window that is marked, for whoever reads the page from outside: when the camera stands, and now and then on its way.
+    pub(super) fn name_window(self) {
+        self.small.update_value(|small| {
+            let window = small.marked.map(|marked| marked.window);
+            if small.named != window
+                && let (Some(map), Some(Window { left, right, top, bottom })) =
+                    (self.map.get_untracked(), window)
+            {
+                let _ =
+                    map.set_attribute("data-window", &format!("{left:.4} {right:.4} {top:.4} {bottom:.4}"));
+                small.named = window;
+            }
+        });
     }
 }

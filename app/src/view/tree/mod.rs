@@ -56,6 +56,7 @@ pub(super) use changes::ChangedTree;
 use empty::EmptyTree;
 pub(super) use kiosk::KioskTree;
 pub(super) use overview::OverviewTree;
+pub use overview::OverviewTreeView;
 use state::{TreePlacement, TreeView};
 
 /// The panel.

@@ -18,21 +18,20 @@ use crate::url::Panel;
 use crate::view::chip::{Chip, key_colours};
 use crate::view::control::view;
 use crate::view::figure::{PanelHead, TrustedFigure};
+use crate::view::lazy::{AfterFigures, LazyView};
 use crate::view::pools::TreePools;
 
 /// Owners named in the bar; more would make it grow. All are named in its title and to those who hear the page.
 const OWNERS: usize = 3;
 
-/// The panel.
+/// The panel. Its picture is a chunk of its own, which comes after the first figures.
 #[component]
 pub(in crate::view) fn OverviewTree(store: Store, dark: Memo<bool>) -> impl IntoView {
-    let tree = TreeView::new(TreePlacement::Overview, store, dark);
     let totals = Memo::new(move |_| store.on_beat(|c| c.tree().totals()));
     let shared = Memo::new(move |_| match totals.get() {
         t if t.nodes == 0 => format::UNKNOWN.to_owned(),
         t => format::percent(t.shared as f64 / t.nodes as f64),
     });
-    let empty = Memo::new(move |_| totals.get().nodes == 0);
     view! {
         <section class="panel tree" aria-labelledby="tree-title" data-testid="tree-panel">
             <PanelHead store panel=Panel::Tree title="Prefix tree">
@@ -40,14 +39,24 @@ pub(in crate::view) fn OverviewTree(store: Store, dark: Memo<bool>) -> impl Into
                 <BlockFigures store totals/>
                 <TrustedFigure store id="shared" label="shared" value=shared title="Distinct blocks cached on two workers or more"/>
             </PanelHead>
-            <Breadcrumb tree><PausedNote tree/><Tools tree/></Breadcrumb>
-            <decision_path::Note store painted=tree.painted/>
-            <div class="icicle-box">
-                <stage::Canvas tree/>
-                <Show when=move || empty.get()><EmptyTree store/></Show>
-            </div>
-            <DetailBar tree/>
+            <AfterFigures of=LazyView::OverviewTree store dark/>
         </section>
+    }
+}
+
+/// What stands below the panel's head.
+#[component]
+pub fn OverviewTreeView(store: Store, dark: Memo<bool>) -> impl IntoView {
+    let tree = TreeView::new(TreePlacement::Overview, store, dark);
+    let empty = Memo::new(move |_| store.on_beat(|c| c.tree().totals().nodes == 0));
+    view! {
+        <Breadcrumb tree><PausedNote tree/><Tools tree/></Breadcrumb>
+        <decision_path::Note store painted=tree.painted/>
+        <div class="icicle-box">
+            <stage::Canvas tree/>
+            <Show when=move || empty.get()><EmptyTree store/></Show>
+        </div>
+        <DetailBar tree/>
     }
 }
 
@@ -142,7 +151,7 @@ fn Legend(store: Store) -> impl IntoView {
             <span><i class="key one"></i>"On one worker"</span>
             <Replicas store what="workers, one tick each"/>
             <span>"Down: " {unit} " into the prompt"</span>
-            <span>"Point at a box for its blocks and workers, click it to zoom in, Esc zooms out"</span>
+            <span class="how">"Point at a box for its blocks and workers, click it to zoom in, Esc zooms out"</span>
         </p>
     }
 }

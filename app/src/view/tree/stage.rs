@@ -238,6 +238,9 @@ fn draw(
                 stage.surface.put(&stage.pixels);
                 stage.under_pointer = Some(stage.annotate(tree, seen, &view, &how));
             }
+            if let Some(minimap) = minimap {
+                minimap.draw(cluster.tree(), forest, &stage.palette, palette_of, how.replicas, region);
+            }
             if !is_moving || now_ms() - stage.described_ms >= TEXTS_EVERY_MS {
                 stage.described_ms = now_ms();
                 if let Some(under_pointer) = stage.under_pointer.take() {
@@ -245,11 +248,9 @@ fn draw(
                 }
                 mark(tree, region, frame);
                 describe(tree, cluster, forest, region);
+                minimap.inspect(|minimap| minimap.name_window());
             } else {
                 tree.redraw_in_a_step();
-            }
-            if let Some(minimap) = minimap {
-                minimap.draw(cluster.tree(), forest, &stage.palette, palette_of, how.replicas, region);
             }
             if goes_on {
                 tree.redraw_soon();

@@ -89,7 +89,10 @@ pub(super) struct ViewerFigures {
     pub(super) skipped: u64,
     /// Connections that ended although no viewer wanted to leave, other than by a difference.
     pub(super) broken: u64,
-    /// Why the last of these ended.
+    /// Attempts to join that failed: each viewer tried again.
+    #[serde(default)]
+    pub(super) not_taken: u64,
+    /// Why the last of these ended or failed.
     pub(super) broken_why: Option<String>,
     /// 99 of 100 gaps between two batches at a viewer since the last sample were at most this long; `None`: there was none.
     pub(super) gap_p99_ms: Option<u64>,

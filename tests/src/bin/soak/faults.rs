@@ -10,6 +10,7 @@ use radixscope_tests::etcd::Etcd;
 use radixscope_tests::nats::Nats;
 use radixscope_tests::random::Random;
 
+use super::clock::Clock;
 use super::targets::Targets;
 
 /// Least and most time between two faults, and that a fault lasts, seconds.
@@ -28,10 +29,12 @@ pub(super) enum Fault {
     Targets,
     Publishers,
     Disk,
+    Clock,
 }
 
 impl Fault {
-    pub(super) const ALL: [Self; 5] = [Self::Nats, Self::Etcd, Self::Targets, Self::Publishers, Self::Disk];
+    pub(super) const ALL: [Self; 6] =
+        [Self::Nats, Self::Etcd, Self::Targets, Self::Publishers, Self::Disk, Self::Clock];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -40,6 +43,7 @@ impl Fault {
             Self::Targets => "targets of scrapes killed",
             Self::Publishers => "connections to half of the ZeroMQ publishers ended",
             Self::Disk => "disk of the recording full",
+            Self::Clock => "clock of the server set to a wrong time",
         }
     }
 }
@@ -83,6 +87,8 @@ pub(super) struct Breakable {
     pub(super) targets: Targets,
     /// A file on the disk of the recording.
     pub(super) filler: PathBuf,
+    /// The clock of the server, if it can be set.
+    pub(super) clock: Option<Clock>,
 }
 
 impl Breakable {
@@ -93,6 +99,9 @@ impl Breakable {
             Fault::Etcd => self.etcd.stop(),
             Fault::Targets => self.targets.kill(),
             Fault::Disk => self.fill(),
+            Fault::Clock => {
+                self.clock.as_mut().map(Clock::step);
+            }
             Fault::Publishers => {}
         }
     }
@@ -104,6 +113,9 @@ impl Breakable {
             Fault::Etcd => self.etcd.start_again().await,
             Fault::Targets => self.targets.start_again().await,
             Fault::Disk => std::fs::remove_file(&self.filler).expect("the file that fills the disk"),
+            Fault::Clock => {
+                self.clock.as_ref().map(Clock::correct);
+            }
             Fault::Publishers => {}
         }
     }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod checkpoint;
+mod clock;
 mod deployment;
 mod faults;
 mod log;

@@ -1,6 +1,7 @@
 //! One part of a soak: starts everything, lets it happen, samples, and settles the accounts at the end.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,6 +23,7 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
+use super::clock::Clock;
 use super::faults::{Breakable, Fault, Schedule};
 use super::log::{self, Log};
 use super::targets::{self, Targets};
@@ -113,7 +115,12 @@ pub(super) async fn part(plan: &Plan) {
     let (soak, kinds, left_out) = start(plan, &folder).await;
     let server = Command::new(radixscope_tests::paths::radixscope()).arg("--version").output();
     let server = String::from_utf8_lossy(&server.expect("it starts").stdout).trim().to_owned();
-    println!("{server}, seed {}, {:.2} h", plan.seed, plan.lasts.as_secs_f64() / 3_600.0);
+    println!(
+        "{server}, seed {}, {:.2} h, {}",
+        plan.seed,
+        plan.lasts.as_secs_f64() / 3_600.0,
+        soak.server.url("/")
+    );
     lock(&soak.notes).writer.write(&Line::Part(Part {
         seed: plan.seed,
         server,
@@ -137,7 +144,7 @@ pub(super) async fn part(plan: &Plan) {
         every.tick().await;
         let unexpected = match (soak.server.process().has_ended(), viewers.failed(), tasks.try_join_next()) {
             (Some(status), ..) => Some(format!("the server ended with {status}")),
-            (None, Some(why), _) => Some(format!("a viewer could not join: {why}")),
+            (None, Some(why), _) => Some(format!("a viewer failed: {why}")),
             (None, None, Some(Err(error))) => Some(format!("a part of the soak failed: {error}")),
             // It had nothing to do any more.
             (None, None, Some(Ok(())) | None) => None,
@@ -181,12 +188,22 @@ async fn start(plan: &Plan, folder: &TempDir) -> (Soak, Vec<Fault>, Vec<String>)
     args.extend(["--history", HISTORY].map(str::to_owned));
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let (mut kinds, mut left_out) = (Fault::ALL.to_vec(), Vec::new());
+    let mut leave_out = |fault: Fault, why: &str| {
+        kinds.retain(|kind| *kind != fault);
+        left_out.push(format!("{}: {why}", fault.name()));
+    };
+    let clock = Clock::new(folder.path());
+    let variables = clock.as_ref().map_or_else(Vec::new, Clock::variables);
+    let variables: Vec<(&str, &OsStr)> =
+        variables.iter().map(|(name, value)| (*name, value.as_os_str())).collect();
+    if clock.is_none() {
+        leave_out(Fault::Clock, "libfaketime is not installed");
+    }
     let server = if can_mount() {
-        Radixscope::start_on_small_disk((&path(&disk), DISK), &args).await
+        Radixscope::start_on_small_disk((&path(&disk), DISK), &args, &variables).await
     } else {
-        kinds.retain(|kind| *kind != Fault::Disk);
-        left_out.push(format!("{}: no disk can be mounted here", Fault::Disk.name()));
-        Radixscope::start(args).await
+        leave_out(Fault::Disk, "no disk can be mounted here");
+        Radixscope::start_with_variables(&args, &variables).await
     };
     let filler =
         PathBuf::from(format!("/proc/{}/root{}", server.process().id(), disk.join("filler").display()));
@@ -207,7 +224,7 @@ async fn start(plan: &Plan, folder: &TempDir) -> (Soak, Vec<Fault>, Vec<String>)
     let writer = Writer::open(&plan.checkpoint);
     let soak = Soak {
         server: Arc::new(server),
-        breakable: Arc::new(tokio::sync::Mutex::new(Breakable { nats, etcd, targets, filler })),
+        breakable: Arc::new(tokio::sync::Mutex::new(Breakable { nats, etcd, targets, filler, clock })),
         deployment: Arc::new(tokio::sync::Mutex::new(deployment)),
         log: Arc::new(Mutex::new(log)),
         notes: Arc::new(Mutex::new(Notes { began, writer, active: Vec::new(), recent: BTreeSet::new() })),

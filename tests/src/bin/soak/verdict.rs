@@ -1,6 +1,8 @@
 //! What follows from the lines of a soak: a table of figures, each within its budget, beyond it, or not known because the run was
 //! too short. Pure.
 
+use radixscope_tests::slope::{Slope, slope};
+
 use super::checkpoint::{PartLines, Plane, SAMPLE_EVERY_S, Sample};
 
 const MB: f64 = 1e6;
@@ -89,56 +91,6 @@ fn judged(is_within: bool) -> Outcome {
     if is_within { Outcome::Within } else { Outcome::Beyond }
 }
 
-/// A line through points of several groups that share its slope: each group has its own level.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Slope {
-    /// By how much `y` rises when `x` rises by one.
-    pub(super) per_x: f64,
-    /// Its standard error, widened for neighbours that are alike: memory now is much like memory ten seconds ago.
-    pub(super) error: f64,
-}
-
-impl std::fmt::Display for Slope {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:.2} MB/h, standard error {:.2}", self.per_x, self.error)
-    }
-}
-
-/// The slope by least squares; `None` if there are too few points for one.
-pub(super) fn slope(groups: &[Vec<(f64, f64)>]) -> Option<Slope> {
-    let (mut along, mut up) = (0.0, 0.0);
-    let centred: Vec<Vec<(f64, f64)>> =
-        groups.iter().filter(|group| group.len() > 2).map(|g| centre(g)).collect();
-    for (x, y) in centred.iter().flatten() {
-        along += x * x;
-        up += x * y;
-    }
-    if along <= 0.0 {
-        return None;
-    }
-    let per_x = up / along;
-    let (mut squares, mut neighbours) = (0.0, 0.0);
-    for group in &centred {
-        let rests: Vec<f64> = group.iter().map(|(x, y)| y - per_x * x).collect();
-        squares += rests.iter().map(|rest| rest * rest).sum::<f64>();
-        neighbours += rests.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>();
-    }
-    let count: usize = centred.iter().map(Vec::len).sum();
-    let free = count.checked_sub(1 + centred.len()).filter(|free| *free > 0)?;
-    // How alike neighbours are, from 0 to nearly 1: so many points say as much as one.
-    let alike = if squares > 0.0 { (neighbours / squares).clamp(0.0, 0.99) } else { 0.0 };
-    let widened = (1.0 + alike) / (1.0 - alike);
-    Some(Slope { per_x, error: (squares / free as f64 / along * widened).sqrt() })
-}
-
-/// The points about their mean.
-fn centre(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let count = points.len() as f64;
-    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
-    let (x, y) = (mean(|point| point.0), mean(|point| point.1));
-    points.iter().map(|point| (point.0 - x, point.1 - y)).collect()
-}
-
 /// By how much memory grows after the warm-up of the parts, MB an hour.
 pub(super) fn memory_slope(parts: &[PartLines], bytes: fn(&Sample) -> u64) -> Option<Slope> {
     let point = |sample: &Sample| (sample.at_s / 3_600.0, bytes(sample) as f64 / MB);
@@ -157,12 +109,16 @@ fn memory(parts: &[PartLines]) -> Row {
         Slope { error, .. } if error > MAX_SLOPE_ERROR => Outcome::Unknown,
         Slope { per_x, .. } => judged(per_x <= MAX_SLOPE),
     };
-    row(what, slope.to_string(), budget, outcome)
+    row(what, in_mb_per_hour(&slope), budget, outcome)
+}
+
+fn in_mb_per_hour(slope: &Slope) -> String {
+    format!("{:.2} MB/h, standard error {:.2}", slope.per_x, slope.error)
 }
 
 fn allocated(parts: &[PartLines]) -> Row {
     let slope = memory_slope(parts, |sample| sample.anonymous_bytes);
-    let figure = slope.map_or_else(|| "too few samples".to_owned(), |slope| slope.to_string());
+    let figure = slope.map_or_else(|| "too few samples".to_owned(), |slope| in_mb_per_hour(&slope));
     row("of that without the pages of the program", figure, "", Outcome::Figure)
 }
 
@@ -206,7 +162,11 @@ fn digests(parts: &[PartLines]) -> Row {
 fn broken(parts: &[PartLines]) -> Row {
     let sum = |of: fn(&Sample) -> u64| last_samples(parts).map(of).sum::<u64>();
     let (broken, joined) = (sum(|s| s.viewers.broken), sum(|s| s.viewers.joined));
-    let mut figure = format!("{broken} of {joined}; {} records skipped", sum(|s| s.viewers.skipped));
+    let not_taken = sum(|s| s.viewers.not_taken);
+    let mut figure = format!(
+        "{broken} of {joined}, {not_taken} attempts to join failed; {} records skipped",
+        sum(|s| s.viewers.skipped)
+    );
     if let Some(why) = last_samples(parts).find_map(|sample| sample.viewers.broken_why.as_ref()) {
         figure += &format!("; {why}");
     }
@@ -383,14 +343,6 @@ mod tests {
         assert_eq!(outcome_of(part(grows, 2_000), "memory after"), Outcome::Beyond);
         assert_eq!(outcome_of(part(noise, 12), "memory after"), Outcome::Unknown);
         assert_eq!(outcome_of(part(noise, 0), "memory after"), Outcome::Unknown);
-    }
-
-    #[test]
-    fn parts_share_a_slope_and_not_a_level() {
-        let group =
-            |level: f64| (0..10).map(|x| (f64::from(x), level + 2.0 * f64::from(x))).collect::<Vec<_>>();
-        let slope = slope(&[group(100.0), group(-50.0)]).expect("enough points");
-        assert!((slope.per_x - 2.0).abs() < 1e-9 && slope.error < 1e-9, "{slope:?}");
     }
 
     #[test]

@@ -14,6 +14,8 @@ use radixscope_tests::viewer::{Resume, Viewer};
 const STAYS_S: (u64, u64) = (20, 180);
 /// How long its place is empty, seconds.
 const AWAY_S: u64 = 10;
+/// How long one waits that was not let in.
+const TRIES_AGAIN_AFTER: Duration = Duration::from_secs(2);
 /// Of 100 that go, those that resume: a network that changed, a laptop that slept.
 const RESUME_PERCENT: u64 = 50;
 /// How often figures are gathered.
@@ -54,7 +56,7 @@ impl Viewers {
         ViewerFigures { gap_p99_ms: p99.map(ms), gap_max_ms, ..shared.figures.clone() }
     }
 
-    /// Why a place is empty for good, if one is: no server, or a mistake of ours.
+    /// Why a place is empty for good, if one is: a mistake of ours.
     pub(super) fn failed(&mut self) -> Option<String> {
         self.places
             .try_join_next()
@@ -80,7 +82,20 @@ impl Place {
         let mut resume: Option<Box<Resume>> = None;
         let mut is_to_heal = false;
         loop {
-            let viewer = Viewer::connect(&self.url, resume.take().map(|resume| *resume)).await;
+            let viewer = match Viewer::try_connect(&self.url, resume.take().map(|resume| *resume)).await {
+                Ok(viewer) => viewer,
+                // As the page does: it tries again.
+                Err((why, left)) => {
+                    resume = left.map(Box::new);
+                    {
+                        let mut shared = lock(&self.shared);
+                        shared.figures.not_taken += 1;
+                        shared.figures.broken_why = Some(why);
+                    }
+                    sleep(TRIES_AGAIN_AFTER).await;
+                    continue;
+                }
+            };
             lock(&self.shared).figures.joined += 1;
             let stay = self.stay(viewer, &mut is_to_heal).await;
             let mut away = Duration::from_millis(self.random.below(AWAY_S * 1_000));
