@@ -3,6 +3,7 @@
 
 use radixscope_tests::browser::{Page, with_page};
 use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::wait;
 use serde_json::json;
 
 /// Panels with a part of their own, and that part's name.
@@ -104,7 +105,11 @@ async fn a_part_that_did_not_come_is_reported_and_requested_again() {
         page.open(&server.url("/?view=memory&theme=light")).await;
         page.until_true("it is shown", "!!document.querySelector('[data-testid=part-failed] [role=alert]')")
             .await;
-        assert!(page.text("part-failed").await.is_some_and(|text| text.contains("Memory was not loaded")));
+        page.until("what was not loaded is named", async |page| {
+            let text = page.text("part-failed").await.unwrap_or_default();
+            wait::expect(text.contains("Memory was not loaded"), || text)
+        })
+        .await;
         page.screenshot("part-failed").await;
         page.devtools("Network.setBlockedURLs", json!({"urls": []})).await;
         page.click("part-again").await;
