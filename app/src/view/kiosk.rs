@@ -18,7 +18,7 @@ use radixscope_state::cluster::DecisionEntry;
 use super::chip::Chip;
 use super::figure::severity_mark;
 use super::status::{Connection, Mark};
-use super::summary::{TILES, Tile, tiles};
+use super::summary::{TILES, Tile, tiles, to_come};
 use super::tree::KioskTree;
 use crate::format::{self, UNKNOWN};
 use crate::store::{Feed, Store, ViewContext, time_of_day};
@@ -65,7 +65,7 @@ pub fn Kiosk(store: Store, dark: Memo<bool>) -> impl IntoView {
             </header>
             <dl class="kiosk-figures">{FIGURES.map(figure).collect_view()}</dl>
             <KioskTree store dark/>
-            <div class="kiosk-words"><Worst store/><Now store/><Reason store turn/></div>
+            <div class="kiosk-words"><Worst store/><Reason store turn/><Now store/></div>
         </div>
     }
 }
@@ -156,7 +156,8 @@ fn Reason(store: Store, turn: RwSignal<usize>) -> impl IntoView {
 /// The worst finding; where there is none, how much was checked.
 #[component]
 fn Worst(store: Store) -> impl IntoView {
-    let shown = Memo::new(move |_| store.on_beat(worst));
+    let figures = tiles(store);
+    let shown = Memo::new(move |_| figures.with(|figures| store.on_beat(|shown| worst(shown, figures))));
     let class = move || format!("kiosk-card kiosk-worst {}", shown.with(|shown| shown.class));
     view! {
         <section class=class data-testid="kiosk-worst">
@@ -174,7 +175,7 @@ struct WorstText {
     text: String,
 }
 
-fn worst(shown: &ViewContext<'_>) -> WorstText {
+fn worst(shown: &ViewContext<'_>, figures: &[Tile]) -> WorstText {
     let found = FindingFilter::default().of(shown);
     if let Some(worst) = found.first() {
         return WorstText {
@@ -184,12 +185,15 @@ fn worst(shown: &ViewContext<'_>) -> WorstText {
             text: worst.title.to_string(),
         };
     }
-    // Without a check mark: a figure above its target may stand beside it.
+    let (head, more) = ("Findings".to_owned(), Summary::of(shown).coverage());
+    if let Some(text) = to_come(shown.cluster, figures) {
+        return WorstText { class: "warning", head: "◆ No finding yet".to_owned(), more, text };
+    }
     let text = match shown.checked().is_empty() {
         true => "Nothing was checked yet".to_owned(),
         false => "No findings".to_owned(),
     };
-    WorstText { class: "", head: "Findings".to_owned(), more: Summary::of(shown).coverage(), text }
+    WorstText { class: "", head, more, text }
 }
 
 /// Figures of the present: for tests, what is looked up.
@@ -237,9 +241,9 @@ fn fullest(shown: &ViewContext<'_>, _: Millis) -> FigureText {
     match fullest {
         Some((worker, share)) => FigureText {
             value: format::percent(share),
-            of: format!("of KV blocks cached on {}, the fullest", label(worker)),
+            of: format!("of {}'s KV blocks are cached: the fullest worker", label(worker)),
         },
-        None => FigureText::unknown("of KV blocks cached on the fullest worker"),
+        None => FigureText::unknown("of the fullest worker's KV blocks are cached"),
     }
 }
 

@@ -272,6 +272,8 @@ fn in_flight(shown: &ViewContext<'_>, now: Millis) -> Tile {
 struct StatusLine {
     level: &'static str,
     text: String,
+    /// Since when that is so; empty: nothing is found.
+    since: String,
     /// The first setting to change, ready to be copied; empty: none.
     setting: String,
     /// Why.
@@ -300,11 +302,13 @@ fn Worst(store: Store, tiles: Memo<[Tile; 5]>) -> impl IntoView {
         line
     });
     let of = move |part: fn(&StatusLine) -> &String| Memo::new(move |_| line.with(|line| part(line).clone()));
-    let (text, setting, fix, more) = (of(|l| &l.text), of(|l| &l.setting), of(|l| &l.fix), of(|l| &l.more));
+    let (text, since, setting) = (of(|l| &l.text), of(|l| &l.since), of(|l| &l.setting));
+    let (fix, more) = (of(|l| &l.fix), of(|l| &l.more));
     let has_setting = Memo::new(move |_| setting.with(|setting| !setting.is_empty()));
     view! {
         <div class=move || line.with(|line| format!("worst {}", line.level)) role="status" data-testid="notice-findings">
             <span class="worst-text" title=text>{text}</span>
+            <span class="worst-since">{since}</span>
             <Show when=move || has_setting.get()>
                 <code title=move || format!("{} {}", fix.get(), setting.get()) data-testid="worst-setting">{setting}</code>
                 <CopyButton label="Copy fix" id="copy-fix" text=Callback::new(move |()| setting.get_untracked())/>
@@ -332,6 +336,7 @@ fn line_of(cluster: &Cluster, tiles: &[Tile]) -> StatusLine {
     let mut line = StatusLine {
         level: ["info", "warn", "bad"][worst.severity as usize],
         text: note(worst),
+        since: format!("since {}", time_of_day(worst.first_ms)),
         link: "Open findings",
         ..StatusLine::default()
     };
@@ -359,17 +364,20 @@ fn no_finding(cluster: &Cluster, tiles: &[Tile]) -> StatusLine {
     }
     let link = if summary.no_data == 0 { "Open findings" } else { "What is missing" };
     let line = StatusLine { link, is_check: true, ..StatusLine::default() };
-    if let Some(first) = summary.pending.first() {
-        let text = format!("◆ {}", pending_text(first, cluster.now_ms()));
-        return StatusLine { level: "warn", text, more: summary.coverage(), ..line };
-    }
-    let above = tiles.iter().zip(&TILES).find_map(|(tile, (_, name, ..))| Some((name, tile.above_ms?)));
-    match above {
-        Some((name, ms)) => {
-            let text = format!("◆ {name} above target for {}", format::age(ms));
-            StatusLine { level: "warn", text, more: summary.coverage(), ..line }
+    match to_come(cluster, tiles) {
+        Some(text) => {
+            StatusLine { level: "warn", text: format!("◆ {text}"), more: summary.coverage(), ..line }
         }
         None if summary.is_good() => StatusLine { level: "good", text: format!("✓ {text}"), ..line },
         None => StatusLine { level: "info", text, ..line },
     }
+}
+
+/// What will be a finding if it lasts, or else a figure above its target: nothing is found, and not all is well.
+pub(super) fn to_come(cluster: &Cluster, tiles: &[Tile]) -> Option<String> {
+    if let Some(first) = Summary::of(cluster).pending.first() {
+        return Some(pending_text(first, cluster.now_ms()));
+    }
+    let above = tiles.iter().zip(&TILES).find_map(|(tile, (_, name, ..))| Some((name, tile.above_ms?)));
+    above.map(|(name, ms)| format!("{name} above target for {}", format::age(ms)))
 }

@@ -29,6 +29,8 @@ const SAMPLE_EVERY: Duration = Duration::from_secs(10);
 const INTERRUPTED_EVERY: Duration = Duration::from_secs(300);
 /// How long it sleeps, or has no network.
 const INTERRUPTED_FOR: Duration = Duration::from_secs(60);
+/// The server records something new within so long.
+const NEW_RECORDS_WITHIN: Duration = Duration::from_secs(2);
 /// How long it may take until it is live again.
 const LIVE_WITHIN: Duration = Duration::from_secs(60);
 /// By how much the memory of a view may grow after the warm-up, MB an hour: a tab that stays open for a day gets no heavier than
@@ -44,6 +46,7 @@ const WATCH: &str = "
     window.longTasks = { count: 0, ms: 0, most: 0 };
     new PerformanceObserver(list => {
         for (const { duration } of list.getEntries()) {
+            if (duration > 30_000) continue; // the machine slept
             longTasks.count += 1; longTasks.ms += duration; longTasks.most = Math.max(longTasks.most, duration);
         }
     }).observe({ type: 'longtask', buffered: true });
@@ -243,7 +246,11 @@ async fn interrupt(kind: Interruption, page: &Page, proxy: &Proxy) {
             sleep(INTERRUPTED_FOR).await;
             signal("CONT", &ids);
         }
-        Interruption::OtherNetwork => proxy.change_network(),
+        Interruption::OtherNetwork => {
+            proxy.change_network();
+            // What is recorded from now on cannot come by the old connection.
+            sleep(NEW_RECORDS_WITHIN).await;
+        }
         Interruption::NoNetwork => {
             proxy.cut();
             sleep(INTERRUPTED_FOR).await;

@@ -13,7 +13,7 @@ use crate::view_context::PoolLabel;
 /// In a word or two.
 pub(super) fn presence(of: Presence) -> String {
     match of {
-        Presence::Came => "came",
+        Presence::Came => "joined",
         Presence::CameBack => "came back",
         Presence::Left => "left",
         Presence::LeftAndCameBack => "left and came back",

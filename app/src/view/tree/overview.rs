@@ -56,7 +56,7 @@ pub fn OverviewTreeView(store: Store, dark: Memo<bool>) -> impl IntoView {
             <stage::Canvas tree/>
             <Show when=move || empty.get()><EmptyTree store/></Show>
         </div>
-        <DetailBar tree/>
+        <DetailBar tree empty/>
     }
 }
 
@@ -83,7 +83,7 @@ fn Tools(tree: TreeView) -> impl IntoView {
 /// What is under the pointer, else what is selected, else what the colours mean. It keeps its height, so that nothing
 /// jumps.
 #[component]
-fn DetailBar(tree: TreeView) -> impl IntoView {
+fn DetailBar(tree: TreeView, empty: Memo<bool>) -> impl IntoView {
     let store = tree.store;
     let selected = Memo::new(move |_| {
         let crumb = tree.selected.get()?;
@@ -103,6 +103,7 @@ fn DetailBar(tree: TreeView) -> impl IntoView {
             {move || match (narrow.get(), block.get()) {
                 (Some(narrow), _) => view! { <tip::Many tree narrow/> },
                 (None, Some(block)) => view! { <Block store block/> },
+                (None, None) if empty.get() => ().into_any(),
                 (None, None) => view! { <Legend store/> },
             }}
         </div>
@@ -150,7 +151,7 @@ fn Legend(store: Store) -> impl IntoView {
         <p class="legend" style=move || key_colours(store)>
             <span><i class="key one"></i>"On one worker"</span>
             <Replicas store what="workers, one tick each"/>
-            <span>"Down: " {unit} " into the prompt"</span>
+            <span>"Down: " {unit} " into the prompt; ×: blocks in a box"</span>
             <span class="how">"Point at a box for its blocks and workers, click it to zoom in, Esc zooms out"</span>
         </p>
     }

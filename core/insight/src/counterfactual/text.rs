@@ -161,9 +161,16 @@ pub fn expected_to_text(expected: &Expected) -> Option<String> {
     let text = |of: Interval| format!("{:.0} ms ({:.0}–{:.0})", of.value, of.low, of.high);
     let (p50, p95) = (expected.ttft_p50_ms?, expected.ttft_p95_ms?);
     let (from_p50, from_p95) = expected.measured_ttft_ms?;
+    let certain = |of: Interval, from: f64| !(of.low..=of.high).contains(&from);
+    let doubt = match (certain(p50, from_p50), certain(p95, from_p95)) {
+        (true, true) => "",
+        (true, false) => " The change of p95 is within its uncertainty.",
+        (false, true) => " The change of p50 is within its uncertainty.",
+        (false, false) => " Both changes are within their uncertainty: TTFT may stay as it is.",
+    };
     Some(format!(
         "Expected TTFT p50 {} instead of {from_p50:.0}, p95 {} instead of {from_p95:.0}: each measured time with the prompt \
-         tokens saved taken off at the pace of this window; queues are not followed.",
+         tokens saved taken off at the pace of this window; queues are not followed.{doubt}",
         text(p50),
         text(p95)
     ))
