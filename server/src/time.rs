@@ -1,14 +1,71 @@
 //! The clock: the only place that reads the system time, in the unit of records.
+//!
+//! A clock that is set to a wrong time for a moment, by hand, by a virtual machine or by a bad time server, must not reach records: time in
+//! a state does not run backwards, so that an hour ahead would stay for an hour. A step counts once the clock has stayed there.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use radixscope_model::id::Millis;
 
+/// A clock that is set by more than this has made a step; less is followed at once.
+const STEP_MS: u64 = 2_000;
+/// A step is followed once it has lasted so long.
+const LASTS_MS: u64 = 30_000;
+
 /// Now, as Unix milliseconds.
 pub(crate) fn now() -> Millis {
+    static CLOCK: LazyLock<(Instant, Clock)> = LazyLock::new(|| (Instant::now(), Clock::at(system_ms())));
+    let (began, clock) = &*CLOCK;
+    let running_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Millis(clock.read(system_ms(), running_ms))
+}
+
+fn system_ms() -> u64 {
     // A clock before 1970 is read as 1970.
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The system's time without short steps. All milliseconds; read by many threads at once.
+struct Clock {
+    /// The system's time when the process had run for no time, as far as it is believed.
+    began_ms: AtomicI64,
+    /// How long the process had run when the system's time was first elsewhere; `u64::MAX`: it is not.
+    elsewhere_since_ms: AtomicU64,
+}
+
+impl Clock {
+    fn at(system_ms: u64) -> Self {
+        Self {
+            began_ms: AtomicI64::new(system_ms.cast_signed()),
+            elsewhere_since_ms: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// The time when the system says `system_ms` and the process has run for `running_ms`.
+    fn read(&self, system_ms: u64, running_ms: u64) -> u64 {
+        let began_ms = system_ms.cast_signed().wrapping_sub(running_ms.cast_signed());
+        let believed_ms = self.began_ms.load(Ordering::Relaxed);
+        if began_ms.abs_diff(believed_ms) <= STEP_MS {
+            // Clocks are corrected a little all the time.
+            if began_ms != believed_ms {
+                self.began_ms.store(began_ms, Ordering::Relaxed);
+            }
+            if self.elsewhere_since_ms.load(Ordering::Relaxed) != u64::MAX {
+                self.elsewhere_since_ms.store(u64::MAX, Ordering::Relaxed);
+            }
+            return system_ms;
+        }
+        let since_ms = self.elsewhere_since_ms.fetch_min(running_ms, Ordering::Relaxed).min(running_ms);
+        if running_ms - since_ms < LASTS_MS {
+            return believed_ms.wrapping_add(running_ms.cast_signed()).cast_unsigned();
+        }
+        self.began_ms.store(began_ms, Ordering::Relaxed);
+        self.elsewhere_since_ms.store(u64::MAX, Ordering::Relaxed);
+        system_ms
+    }
 }
 
 /// A random number, for jitter and run ids. Ids that must not be guessed are in `random`.
@@ -16,4 +73,46 @@ pub(crate) fn random() -> u64 {
     use std::hash::BuildHasher;
     // Each `RandomState` has different keys.
     std::collections::hash_map::RandomState::new().hash_one(now().0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Clock, LASTS_MS};
+
+    const BEGAN: u64 = 1_800_000_000_000;
+    const HOUR: u64 = 3_600_000;
+
+    #[test]
+    fn the_systems_time_is_followed() {
+        let clock = Clock::at(BEGAN);
+        // Ten milliseconds a second too slow: a second in 100 s, and no step.
+        for s in 0..1_000 {
+            assert_eq!(clock.read(BEGAN + s * 990, s * 1_000), BEGAN + s * 990);
+        }
+    }
+
+    #[test]
+    fn a_step_that_does_not_last_is_not_seen() {
+        for wrong in [BEGAN + HOUR, BEGAN - HOUR, BEGAN + 60_000, 0] {
+            let clock = Clock::at(BEGAN);
+            assert_eq!(clock.read(BEGAN + 1_000, 1_000), BEGAN + 1_000);
+            for ms in (1_000..LASTS_MS).step_by(500) {
+                assert_eq!(clock.read(wrong + ms, ms), BEGAN + ms, "{ms} ms after it was set to {wrong}");
+            }
+            assert_eq!(clock.read(BEGAN + LASTS_MS, LASTS_MS), BEGAN + LASTS_MS, "set right again");
+            // Another one begins anew.
+            assert_eq!(clock.read(wrong + 60_000, 60_000), BEGAN + 60_000);
+            assert_eq!(clock.read(wrong + 80_000, 80_000), BEGAN + 80_000);
+        }
+    }
+
+    #[test]
+    fn a_step_that_lasts_is_followed() {
+        for right in [BEGAN + HOUR, BEGAN - HOUR] {
+            let clock = Clock::at(BEGAN);
+            assert_eq!(clock.read(right + 5_000, 5_000), BEGAN + 5_000);
+            assert_eq!(clock.read(right + 5_000 + LASTS_MS, 5_000 + LASTS_MS), right + 5_000 + LASTS_MS);
+            assert_eq!(clock.read(right + 90_000, 90_000), right + 90_000);
+        }
+    }
 }

@@ -19,8 +19,8 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto::ring};
 
-use crate::etcd::free_port;
 use crate::nats::make_certificates;
+use crate::port::free_port;
 use crate::process::Process;
 use crate::wait;
 

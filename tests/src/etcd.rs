@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use crate::http::Http;
 use crate::nats::make_certificates;
 use crate::paths;
+use crate::port::free_port;
 use crate::process::Process;
 use crate::wait;
 
@@ -148,10 +149,4 @@ impl Etcd {
 
 fn encoded(text: &str) -> String {
     BASE64_STANDARD.encode(text)
-}
-
-/// A port that was free a moment ago, because etcd does not report the port that it chose.
-pub(crate) fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("it is bound").port()
 }

@@ -13,6 +13,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::paths;
+use crate::port::free_port;
 use crate::process::Process;
 use crate::wait;
 
@@ -83,7 +84,7 @@ impl Nats {
             make_certificates(folder.path());
         }
         let operator = matches!(options.access, Access::Credentials).then(|| Operator::new(folder.path()));
-        let mut nats = Self { process: None, options, port: 0, operator, folder };
+        let mut nats = Self { process: None, options, port: free_port(), operator, folder };
         nats.start_again().await;
         nats
     }
@@ -124,16 +125,12 @@ impl Nats {
         self.process.as_ref().expect("the server runs")
     }
 
-    /// Starts the server, on the port it had before if it had one.
+    /// Starts the server, on the port it had before.
     pub async fn start_again(&mut self) {
         self.configure();
         let mut command = Command::new(paths::nats_server());
         command.arg("--config").arg(self.folder.path().join("nats.conf"));
         let mut process = Process::start("nats-server", &mut command);
-        // With port 0 in its configuration the server asks the system for a free one and says which.
-        let port =
-            |line: &str| line.split_once("Listening for client connections on 127.0.0.1:")?.1.parse().ok();
-        self.port = process.line("its port", port).await;
         process.line("that it is ready", |line| line.contains("Server is ready").then_some(())).await;
         self.process = Some(process);
         // Tests have no certificate of their own.
@@ -210,8 +207,7 @@ impl Nats {
 
     fn configure(&self) {
         let at = self.folder.path().display();
-        // -1 lets the system choose, here as in the server's own tests.
-        let port = if self.port == 0 { -1 } else { i32::from(self.port) };
+        let port = self.port;
         let mut conf = format!("listen: \"127.0.0.1:{port}\"\nmax_payload: {}\n", self.options.max_payload);
         conf += &format!("max_pending: {}\n", 4 * self.options.max_payload.max(16 * MAX_PAYLOAD));
         if self.options.jetstream {

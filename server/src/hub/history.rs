@@ -33,6 +33,8 @@ struct Segment {
     keyframe: Vec<Bytes>,
     batches: Vec<Published>,
     len_bytes: usize,
+    /// What [`History::elapsed_ms`] was at its end.
+    ended_ms: u64,
 }
 
 impl Segment {
@@ -77,7 +79,15 @@ pub(super) struct History {
     spacing: Option<Spacing>,
     rows: VecDeque<SecondRow>,
     now: RowInProgress,
+    /// Milliseconds that passed, without steps of the clock: what is retained grows old by these. After a clock that was ahead, what was
+    /// retained then would never be old.
+    elapsed_ms: u64,
+    /// The latest time.
+    last_ms: Millis,
 }
+
+/// A heartbeat comes each second: what is longer is a step of the clock, or a machine that slept.
+const LONGEST_STEP_MS: u64 = 60_000;
 
 impl History {
     /// `None` if disabled.
@@ -89,6 +99,8 @@ impl History {
             spacing: None,
             rows: VecDeque::new(),
             now: RowInProgress::default(),
+            elapsed_ms: 0,
+            last_ms: Millis(0),
         })
     }
 
@@ -116,9 +128,9 @@ impl History {
 
     /// Appends an existing row.
     pub(super) fn row(&mut self, row: SecondRow) {
-        let at_ms = row.at_ms;
+        self.pass(row.at_ms);
         self.rows.push_back(row);
-        self.forget(at_ms);
+        self.forget();
     }
 
     /// Whether a keyframe is due.
@@ -128,6 +140,7 @@ impl History {
 
     /// Appends a keyframe; later batches follow it.
     pub(super) fn keyframe(&mut self, at_ms: Millis, snapshot: &Snapshot) {
+        self.pass(at_ms);
         let len_bytes = snapshot.frames.iter().map(Bytes::len).sum();
         self.spacing = Some(Spacing::after(len_bytes, snapshot.made, snapshot.cost));
         // Keeps the order if the clock was set back.
@@ -135,15 +148,26 @@ impl History {
         self.len_bytes += len_bytes;
         let (seq, keyframe) = (snapshot.seq, snapshot.frames.clone());
         let batches = Vec::new();
-        self.segments.push_back(Segment { seq, from_ms, to_ms: from_ms, keyframe, batches, len_bytes });
-        self.forget(at_ms);
+        let ended_ms = self.elapsed_ms;
+        self.segments.push_back(Segment {
+            seq,
+            from_ms,
+            to_ms: from_ms,
+            keyframe,
+            batches,
+            len_bytes,
+            ended_ms,
+        });
+        self.forget();
     }
 
     /// Appends a published batch, which may be an empty heartbeat.
     pub(super) fn published(&mut self, batch: &Published) {
+        self.pass(batch.at_ms);
         let mut segment = self.segments.back_mut();
         if let Some(segment) = &mut segment {
             segment.to_ms = segment.to_ms.max(batch.at_ms);
+            segment.ended_ms = self.elapsed_ms;
         }
         if batch.first == batch.next {
             return;
@@ -157,14 +181,20 @@ impl History {
         segment.len_bytes += bytes;
         self.len_bytes += bytes;
         segment.batches.push(batch.clone());
-        self.forget(batch.at_ms);
+        self.forget();
+    }
+
+    /// It is `at_ms` now.
+    fn pass(&mut self, at_ms: Millis) {
+        self.elapsed_ms += at_ms.since(self.last_ms).min(LONGEST_STEP_MS);
+        self.last_ms = at_ms;
     }
 
     /// Drops segments beyond the limits, oldest first.
-    fn forget(&mut self, now: Millis) {
+    fn forget(&mut self) {
         let max_age_ms = u64::try_from(self.limits.max_age.as_millis()).unwrap_or(u64::MAX);
         while let Some(oldest) = self.segments.front() {
-            let is_old = self.segments.len() > 1 && now.since(oldest.to_ms) > max_age_ms;
+            let is_old = self.segments.len() > 1 && self.elapsed_ms - oldest.ended_ms > max_age_ms;
             if !is_old && self.len_bytes <= self.limits.max_bytes {
                 break;
             }

@@ -143,6 +143,24 @@ fn whole_segments_are_forgotten_beyond_the_age() {
 }
 
 #[test]
+fn what_was_retained_while_the_clock_was_ahead_is_forgotten_in_time() {
+    let mut state = state(Duration::from_secs(3), 1 << 26);
+    let begin = now().0;
+    append(&mut state, Millis(begin), worker());
+    for i in 0..400 {
+        let ahead_ms = if (100..120).contains(&i) { 3_600_000 } else { 0 };
+        let at = Millis(begin + ahead_ms + i * 100);
+        append(&mut state, at, stored(i * 10 + 1..i * 10 + 9));
+        if i % 16 == 15 {
+            state.history.as_mut().unwrap().spacing = None;
+        }
+        state.tick(at);
+    }
+    let segments = history(&state).segments();
+    assert!(segments.len() <= 4, "3 s and a part of a segment: {}", segments.len());
+}
+
+#[test]
 fn a_state_that_is_larger_than_the_bound_is_not_kept() {
     let mut state = state(QUARTER, 10);
     busy(&mut state, 40);

@@ -11,6 +11,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::get;
 use radixscope_captures::Recording;
+use radixscope_tests::port::free_port;
 use radixscope_tests::process::Process;
 use tokio::net::TcpListener;
 
@@ -63,10 +64,7 @@ pub(super) struct Targets {
 
 impl Targets {
     pub(super) async fn start() -> Self {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = listener.local_addr().expect("it is bound").port();
-        drop(listener);
-        let mut targets = Self { port, process: None };
+        let mut targets = Self { port: free_port(), process: None };
         targets.start_again().await;
         targets
     }
