@@ -104,7 +104,7 @@ struct Plane {
 
 /// How messages reach the server.
 enum Feed {
-    Nats { _nats: Nats, client: Client },
+    Nats { _nats: Box<Nats>, client: Client },
     Zmq(Vec<Publisher>),
 }
 
@@ -120,7 +120,7 @@ impl Plane {
         let server = Radixscope::serve(&nats.url()).await;
         server.until_ready().await;
         let client = nats.client().await;
-        Self { name: "NATS", workers, server, feed: Feed::Nats { _nats: nats, client } }
+        Self { name: "NATS", workers, server, feed: Feed::Nats { _nats: Box::new(nats), client } }
     }
 
     async fn zmq(workers: u64) -> Self {
