@@ -1,7 +1,8 @@
 //! The clock: the only place that reads the system time, in the unit of records.
 //!
-//! A clock that is set to a wrong time for a moment, by hand, by a virtual machine or by a bad time server, must not reach records: time in
-//! a state does not run backwards, so that an hour ahead would stay for an hour. A step counts once the clock has stayed there.
+//! The time of records must not follow a clock that is set wrong for a moment, by hand, by a virtual machine or by a bad time server: time
+//! in a state does not run backwards, so that after a moment an hour ahead it would stand for an hour. A step of the clock counts once it
+//! has lasted.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -9,7 +10,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use radixscope_model::id::Millis;
 
-/// A clock that is set by more than this has made a step; less is followed at once.
+/// A difference of more than this is a step of the clock; smaller corrections are followed at once.
 const STEP_MS: u64 = 2_000;
 /// A step is followed once it has lasted so long.
 const LASTS_MS: u64 = 30_000;
@@ -30,40 +31,37 @@ fn system_ms() -> u64 {
 
 /// The system's time without short steps. All milliseconds; read by many threads at once.
 struct Clock {
-    /// The system's time when the process had run for no time, as far as it is believed.
+    /// The system's time when the process began, as the clock has it that is followed.
     began_ms: AtomicI64,
-    /// How long the process had run when the system's time was first elsewhere; `u64::MAX`: it is not.
-    elsewhere_since_ms: AtomicU64,
+    /// How long the process had run when a step was first seen; `u64::MAX`: there is none.
+    step_since_ms: AtomicU64,
 }
 
 impl Clock {
     fn at(system_ms: u64) -> Self {
-        Self {
-            began_ms: AtomicI64::new(system_ms.cast_signed()),
-            elsewhere_since_ms: AtomicU64::new(u64::MAX),
-        }
+        Self { began_ms: AtomicI64::new(system_ms.cast_signed()), step_since_ms: AtomicU64::new(u64::MAX) }
     }
 
     /// The time when the system says `system_ms` and the process has run for `running_ms`.
     fn read(&self, system_ms: u64, running_ms: u64) -> u64 {
         let began_ms = system_ms.cast_signed().wrapping_sub(running_ms.cast_signed());
-        let believed_ms = self.began_ms.load(Ordering::Relaxed);
-        if began_ms.abs_diff(believed_ms) <= STEP_MS {
-            // Clocks are corrected a little all the time.
-            if began_ms != believed_ms {
+        let followed_ms = self.began_ms.load(Ordering::Relaxed);
+        if began_ms.abs_diff(followed_ms) <= STEP_MS {
+            // Clocks are corrected all the time.
+            if began_ms != followed_ms {
                 self.began_ms.store(began_ms, Ordering::Relaxed);
             }
-            if self.elsewhere_since_ms.load(Ordering::Relaxed) != u64::MAX {
-                self.elsewhere_since_ms.store(u64::MAX, Ordering::Relaxed);
+            if self.step_since_ms.load(Ordering::Relaxed) != u64::MAX {
+                self.step_since_ms.store(u64::MAX, Ordering::Relaxed);
             }
             return system_ms;
         }
-        let since_ms = self.elsewhere_since_ms.fetch_min(running_ms, Ordering::Relaxed).min(running_ms);
+        let since_ms = self.step_since_ms.fetch_min(running_ms, Ordering::Relaxed).min(running_ms);
         if running_ms - since_ms < LASTS_MS {
-            return believed_ms.wrapping_add(running_ms.cast_signed()).cast_unsigned();
+            return followed_ms.wrapping_add(running_ms.cast_signed()).cast_unsigned();
         }
         self.began_ms.store(began_ms, Ordering::Relaxed);
-        self.elsewhere_since_ms.store(u64::MAX, Ordering::Relaxed);
+        self.step_since_ms.store(u64::MAX, Ordering::Relaxed);
         system_ms
     }
 }

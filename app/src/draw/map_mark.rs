@@ -6,25 +6,25 @@ use radixscope_icicle::palette::{Palette, css};
 use wasm_bindgen::JsCast;
 use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement};
 
-/// Height of the funnel below the map, as in the style sheet, share of the canvas.
+/// Height of the funnel below the map, as in the style sheet (`.minimap-all`), share of the canvas.
 const FUNNEL: f64 = 0.25;
 /// Least width and height of the marked window, and its outline, CSS pixels.
 const LEAST: f64 = 4.0;
 const LINE: f64 = 2.0;
-/// How much of what is outside shows through, and how strong the funnel is.
+/// Opacities of the veil and of the funnel.
 const VEIL: f64 = 0.6;
 const FUNNEL_OPACITY: f64 = 0.3;
 
-/// The window as shares of the whole tree.
+/// The part of the tree that the picture shows.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Window {
-    /// From here to `right`.
+    /// Its left edge, share of the whole width.
     pub left: f64,
-    /// See `left`.
+    /// Its right edge.
     pub right: f64,
-    /// From here to `bottom`.
+    /// Its top, share of the whole depth.
     pub top: f64,
-    /// See `top`.
+    /// Its bottom.
     pub bottom: f64,
 }
 

@@ -79,14 +79,14 @@ pub(super) struct History {
     spacing: Option<Spacing>,
     rows: VecDeque<SecondRow>,
     now: RowInProgress,
-    /// Milliseconds that passed, without steps of the clock: what is retained grows old by these. After a clock that was ahead, what was
-    /// retained then would never be old.
+    /// Milliseconds that passed, without steps of the clock. Age is counted in these: by the clock, what was retained while it was ahead
+    /// would stay until the clock is there again.
     elapsed_ms: u64,
     /// The latest time.
     last_ms: Millis,
 }
 
-/// A heartbeat comes each second: what is longer is a step of the clock, or a machine that slept.
+/// A batch is published each second: a longer time between two is a step of the clock, or a machine that slept.
 const LONGEST_STEP_MS: u64 = 60_000;
 
 impl History {
