@@ -18,6 +18,27 @@ pub(super) fn Chip(store: Store, worker: WorkerIx) -> impl IntoView {
     }
 }
 
+/// The same in a place that shows one worker after the other. It is made once: whatever is made anew with each worker stays in the lists of
+/// all that it read (reactive_graph 0.2 forgets no subscriber that is dropped), and a page that is open for hours becomes slow.
+#[component]
+pub(super) fn ChipInPlace(store: Store, worker: Memo<Option<WorkerIx>>) -> impl IntoView {
+    let title = move || {
+        let worker = worker.get()?;
+        store.pool_label(worker).map(|(_, text)| format!("{}: {text}", label(worker)))
+    };
+    let swatch = move || worker.get().map(|worker| format!("swatch {}", Pattern::of(worker.slot()).class()));
+    let colour = move || {
+        let workers = store.workers.get();
+        worker.get().map(|worker| format!("--c: var({})", token(worker.slot(), workers)))
+    };
+    view! {
+        <span class="chip" title=title>
+            <i class=move || swatch().unwrap_or_default() style=move || colour().unwrap_or_default() aria-hidden="true"></i>
+            {move || worker.get().map(label)}
+        </span>
+    }
+}
+
 /// The colour alone, for places that name the worker otherwise.
 #[component]
 pub(super) fn Swatch(store: Store, worker: WorkerIx) -> impl IntoView {

@@ -6,7 +6,7 @@ use radixscope_export::panel::decisions::{
     WORKER,
 };
 
-use super::chip::Chip;
+use super::chip::ChipInPlace;
 use super::figure::{EmptyPanel, Figure, PanelHead, Waiting};
 use crate::format;
 use crate::store::{Store, time_of_day};
@@ -116,9 +116,9 @@ fn DecisionRow(
         <tr data-testid="decision" data-seq=of(|row| row.seq.0.to_string()) title=of(row_title) on:click=open>
             <td class="time"><button class="pick" data-testid="decision-open">{of(|row| time_of_day(row.at_ms))}</button></td>
             <td>
-                {move || worker.get().map(|worker| view! {
-                    <Chip store worker/>
-                    {move || store.pool_label(worker).map(|(beside, text)| view! { " " <span class="of-pool" title=text data-testid="decision-pool">{beside}</span> })}
+                <ChipInPlace store worker/>
+                {move || worker.get().and_then(|worker| store.pool_label(worker)).map(|(beside, text)| view! {
+                    " " <span class="of-pool" title=text data-testid="decision-pool">{beside}</span>
                 })}
             </td>
             <td class="n">{of(|row| row.prompt.clone())}</td>

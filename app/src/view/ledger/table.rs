@@ -14,7 +14,7 @@ use web_sys::{Element, FocusEvent, KeyboardEvent};
 use super::row::{DecisionLine, IGNORED};
 use super::state::Ledger;
 use crate::format::{self, UNKNOWN};
-use crate::view::chip::Chip;
+use crate::view::chip::ChipInPlace;
 use crate::view::control::view;
 use crate::view::decisions::PromptBar;
 use crate::view::virtual_table::{Scroll, VirtualTable};
@@ -255,7 +255,7 @@ fn Line(ledger: Ledger, row: RwSignal<Option<DecisionLine>>) -> impl IntoView {
                 {of(|row| &row.request)}
             </span>
             <span class="l-worker" role="gridcell">
-                {move || worker.get().map(|worker| view! { <Chip store worker/> })}
+                <ChipInPlace store worker/>
                 {move || of_pool.get().map(|(beside, text)| view! { <span class="of-pool" title=text data-testid="ledger-pool">{beside}</span> })}
             </span>
             <span class="l-prompt n" role="gridcell">{of(|row| &row.prompt)}</span>

@@ -151,7 +151,7 @@ fn Legend(store: Store) -> impl IntoView {
         <p class="legend" style=move || key_colours(store)>
             <span><i class="key one"></i>"On one worker"</span>
             <Replicas store what="workers, one tick each"/>
-            <span>"Down: " {unit} " into the prompt; ×: blocks in a box"</span>
+            <span>"Down: " {unit} ", ×: blocks"</span>
             <span class="how">"Point at a box for its blocks and workers, click it to zoom in, Esc zooms out"</span>
         </p>
     }
