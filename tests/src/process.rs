@@ -162,13 +162,11 @@ impl Process {
     }
 
     fn status_bytes(&self, field: &str) -> u64 {
-        self.status_number(field) * 1024 // "<name>: <n> kB"
+        status_bytes(self.id(), field).expect("a live process has it")
     }
 
     fn status_number(&self, field: &str) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).expect("it runs");
-        let line = status.lines().find(|line| line.starts_with(field)).expect("a live process has it");
-        line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("<name>: <n>")
+        status_number(self.id(), field).expect("a live process has it")
     }
 
     /// Processor time used so far.
@@ -195,6 +193,43 @@ impl Drop for Process {
     }
 }
 
+/// Memory in use that a process allocated, bytes; `None`: it has ended.
+pub fn anonymous_bytes(id: u32) -> Option<u64> {
+    status_bytes(id, "RssAnon:")
+}
+
+/// A size in a process's `status`; `None`: it has ended.
+fn status_bytes(id: u32, field: &str) -> Option<u64> {
+    Some(status_number(id, field)? * 1024) // "<name>: <n> kB"
+}
+
+fn status_number(id: u32, field: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// A process and all that it started, with their command lines.
+pub fn family(id: u32) -> Vec<(u32, String)> {
+    let entries = std::fs::read_dir("/proc").expect("a system with processes").flatten();
+    let all: Vec<(u32, u32, String)> = entries
+        .filter_map(|entry| {
+            let id: u32 = entry.file_name().to_str()?.parse().ok()?;
+            let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+            let parent = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()?;
+            let command = std::fs::read(entry.path().join("cmdline")).ok()?;
+            Some((id, parent, String::from_utf8_lossy(&command).replace('\0', " ")))
+        })
+        .collect();
+    let mut found = vec![id];
+    let mut at = 0;
+    while let Some(parent) = found.get(at).copied() {
+        found.extend(all.iter().filter(|(_, of, _)| *of == parent).map(|(id, ..)| *id));
+        at += 1;
+    }
+    all.into_iter().filter(|(id, ..)| found.contains(id)).map(|(id, _, command)| (id, command)).collect()
+}
+
 /// Processor time in a `stat` of `/proc`.
 fn cpu_time(stat: &str) -> Duration {
     // Fields 14 and 15, counted behind the name, which may hold spaces; in hundredths of a second on Linux.
@@ -203,8 +238,11 @@ fn cpu_time(stat: &str) -> Duration {
     Duration::from_millis(ticks.sum::<u64>() * 10)
 }
 
-/// Sends a signal to one process of ours.
-fn signal(name: &str, id: u32) {
+/// Sends a signal to a process.
+///
+/// # Panics
+/// If there is none of this id.
+pub fn signal(name: &str, id: u32) {
     let status = Command::new("kill").args([format!("-{name}"), id.to_string()]).status();
     assert!(status.expect("kill is everywhere").success(), "sending {name} to {id}");
 }

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -12,6 +11,7 @@ use url::form_urlencoded;
 
 use crate::http::Http;
 use crate::paths;
+use crate::port::free_port;
 use crate::process::Process;
 use crate::radixscope::Radixscope;
 use crate::wait;
@@ -41,9 +41,7 @@ impl Prometheus {
         }
         let targets: usize = jobs.iter().map(|(_, servers)| servers.len()).sum();
         fs::write(&config, text).expect("a writable folder");
-        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = free.local_addr().expect("it is bound").to_string();
-        drop(free);
+        let address = format!("127.0.0.1:{}", free_port());
         let mut command = Command::new(paths::on_path("prometheus"));
         command
             .arg(format!("--config.file={}", config.display()))

@@ -11,7 +11,7 @@ use crate::view::control::view;
 #[component]
 pub(super) fn Chip(store: Store, worker: WorkerIx) -> impl IntoView {
     view! {
-        <span class="chip" title=move || store.pool_label(worker).map(|(_, text)| format!("{}: {text}", label(worker)))>
+        <span class="chip" title=move || title(store, worker)>
             <Swatch store worker/>
             {label(worker)}
         </span>
@@ -22,19 +22,12 @@ pub(super) fn Chip(store: Store, worker: WorkerIx) -> impl IntoView {
 /// all that it read (reactive_graph 0.2 forgets no subscriber that is dropped), and a page that is open for hours becomes slow.
 #[component]
 pub(super) fn ChipInPlace(store: Store, worker: Memo<Option<WorkerIx>>) -> impl IntoView {
-    let title = move || {
-        let worker = worker.get()?;
-        store.pool_label(worker).map(|(_, text)| format!("{}: {text}", label(worker)))
-    };
-    let swatch = move || worker.get().map(|worker| format!("swatch {}", Pattern::of(worker.slot()).class()));
-    let colour = move || {
-        let workers = store.workers.get();
-        worker.get().map(|worker| format!("--c: var({})", token(worker.slot(), workers)))
-    };
+    let of =
+        move |part: fn(Store, WorkerIx) -> String| move || worker.get().map(|worker| part(store, worker));
     view! {
-        <span class="chip" title=title>
-            <i class=move || swatch().unwrap_or_default() style=move || colour().unwrap_or_default() aria-hidden="true"></i>
-            {move || worker.get().map(label)}
+        <span class="chip" title=move || worker.get().and_then(|worker| title(store, worker))>
+            <i class=of(|_, worker| swatch_class(worker)) style=of(swatch_colour) aria-hidden="true"></i>
+            {of(|_, worker| label(worker))}
         </span>
     }
 }
@@ -42,8 +35,19 @@ pub(super) fn ChipInPlace(store: Store, worker: Memo<Option<WorkerIx>>) -> impl 
 /// The colour alone, for places that name the worker otherwise.
 #[component]
 pub(super) fn Swatch(store: Store, worker: WorkerIx) -> impl IntoView {
-    let colour = move || format!("--c: var({})", token(worker.slot(), store.workers.get()));
-    view! { <i class=format!("swatch {}", Pattern::of(worker.slot()).class()) style=move || colour() aria-hidden="true"></i> }
+    view! { <i class=swatch_class(worker) style=move || swatch_colour(store, worker) aria-hidden="true"></i> }
+}
+
+fn title(store: Store, worker: WorkerIx) -> Option<String> {
+    store.pool_label(worker).map(|(_, text)| format!("{}: {text}", label(worker)))
+}
+
+fn swatch_class(worker: WorkerIx) -> String {
+    format!("swatch {}", Pattern::of(worker.slot()).class())
+}
+
+fn swatch_colour(store: Store, worker: WorkerIx) -> String {
+    format!("--c: var({})", token(worker.slot(), store.workers.get()))
 }
 
 /// The colours of the first two workers drawn, for keys that show one worker's colour or two.

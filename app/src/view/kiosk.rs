@@ -65,7 +65,7 @@ pub fn Kiosk(store: Store, dark: Memo<bool>) -> impl IntoView {
             </header>
             <dl class="kiosk-figures">{FIGURES.map(figure).collect_view()}</dl>
             <KioskTree store dark/>
-            <div class="kiosk-words"><Worst store/><Reason store turn/><Now store/></div>
+            <div class="kiosk-words"><Worst store tiles/><Reason store turn/><Now store/></div>
         </div>
     }
 }
@@ -155,9 +155,8 @@ fn Reason(store: Store, turn: RwSignal<usize>) -> impl IntoView {
 
 /// The worst finding; where there is none, how much was checked.
 #[component]
-fn Worst(store: Store) -> impl IntoView {
-    let figures = tiles(store);
-    let shown = Memo::new(move |_| figures.with(|figures| store.on_beat(|shown| worst(shown, figures))));
+fn Worst(store: Store, tiles: Memo<[Tile; 5]>) -> impl IntoView {
+    let shown = Memo::new(move |_| tiles.with(|tiles| store.on_beat(|shown| worst(shown, tiles))));
     let class = move || format!("kiosk-card kiosk-worst {}", shown.with(|shown| shown.class));
     view! {
         <section class=class data-testid="kiosk-worst">
@@ -175,7 +174,7 @@ struct WorstText {
     text: String,
 }
 
-fn worst(shown: &ViewContext<'_>, figures: &[Tile]) -> WorstText {
+fn worst(shown: &ViewContext<'_>, tiles: &[Tile]) -> WorstText {
     let found = FindingFilter::default().of(shown);
     if let Some(worst) = found.first() {
         return WorstText {
@@ -185,15 +184,13 @@ fn worst(shown: &ViewContext<'_>, figures: &[Tile]) -> WorstText {
             text: worst.title.to_string(),
         };
     }
-    let (head, more) = ("Findings".to_owned(), Summary::of(shown).coverage());
-    if let Some(text) = to_come(shown.cluster, figures) {
-        return WorstText { class: "warning", head: "◆ No finding yet".to_owned(), more, text };
-    }
-    let text = match shown.checked().is_empty() {
-        true => "Nothing was checked yet".to_owned(),
-        false => "No findings".to_owned(),
+    let summary = Summary::of(shown);
+    let (class, head, text) = match to_come(&summary, shown.now_ms(), tiles) {
+        Some(text) => ("warning", "◆ No finding yet", text),
+        None if summary.rules == 0 => ("", "Findings", "Nothing was checked yet".to_owned()),
+        None => ("", "Findings", "No findings".to_owned()),
     };
-    WorstText { class: "", head, more, text }
+    WorstText { class, head: head.to_owned(), more: summary.coverage(), text }
 }
 
 /// Figures of the present: for tests, what is looked up.

@@ -47,6 +47,15 @@ impl LazyView {
             Self::Tour => "The tour",
         }
     }
+
+    /// Class of the empty box that keeps the room of a part within a panel until it is there.
+    const fn box_class(self) -> Option<&'static str> {
+        match self {
+            Self::OverviewTree => Some("icicle-box"),
+            Self::RatesChart => Some("chart-box"),
+            Self::Panel(_) | Self::Kiosk | Self::Fleet | Self::Stage | Self::Tour => None,
+        }
+    }
 }
 
 /// A chunk on its way.
@@ -122,16 +131,13 @@ pub(super) fn Lazy(of: LazyView, store: Store, dark: Memo<bool>) -> impl IntoVie
     begin();
     let progress = Memo::new(move |_| progress.get());
     move || match progress.get() {
+        Progress::Loading if let Some(class) = of.box_class() => view! {
+            <div class=class aria-busy="true" data-testid="part-loading"></div>
+        },
         Progress::Loaded => chunk(of)
             .and_then(|chunk| (chunk.view)(store, dark))
             .unwrap_or_else(|| view! { <Failed of store retry=begin/> }),
         Progress::Failed => view! { <Failed of store retry=begin/> },
-        Progress::Loading if of == LazyView::RatesChart => view! {
-            <div class="chart-box" aria-busy="true" data-testid="part-loading"></div>
-        },
-        Progress::Loading if of == LazyView::OverviewTree => view! {
-            <div class="icicle-box" aria-busy="true" data-testid="part-loading"></div>
-        },
         Progress::Loading if of == LazyView::Stage => view! { <div class="stage" aria-busy="true"></div> },
         Progress::Loading if of == LazyView::Tour => ().into_any(),
         Progress::Loading => view! {
@@ -154,9 +160,8 @@ pub(super) fn AfterFigures(of: LazyView, store: Store, dark: Memo<bool>) -> impl
             });
         }
     });
-    let box_class = if of == LazyView::RatesChart { "chart-box" } else { "icicle-box" };
     view! {
-        <Show when=move || are_painted.get() fallback=move || view! { <div class=box_class></div> }><Lazy of store dark/></Show>
+        <Show when=move || are_painted.get() fallback=move || view! { <div class=of.box_class()></div> }><Lazy of store dark/></Show>
     }
 }
 

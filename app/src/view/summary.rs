@@ -364,7 +364,7 @@ fn no_finding(cluster: &Cluster, tiles: &[Tile]) -> StatusLine {
     }
     let link = if summary.no_data == 0 { "Open findings" } else { "What is missing" };
     let line = StatusLine { link, is_check: true, ..StatusLine::default() };
-    match to_come(cluster, tiles) {
+    match to_come(&summary, cluster.now_ms(), tiles) {
         Some(text) => {
             StatusLine { level: "warn", text: format!("◆ {text}"), more: summary.coverage(), ..line }
         }
@@ -374,9 +374,9 @@ fn no_finding(cluster: &Cluster, tiles: &[Tile]) -> StatusLine {
 }
 
 /// What will be a finding if it lasts, or else a figure above its target: nothing is found, and not all is well.
-pub(super) fn to_come(cluster: &Cluster, tiles: &[Tile]) -> Option<String> {
-    if let Some(first) = Summary::of(cluster).pending.first() {
-        return Some(pending_text(first, cluster.now_ms()));
+pub(super) fn to_come(summary: &Summary, now: Millis, tiles: &[Tile]) -> Option<String> {
+    if let Some(first) = summary.pending.first() {
+        return Some(pending_text(first, now));
     }
     let above = tiles.iter().zip(&TILES).find_map(|(tile, (_, name, ..))| Some((name, tile.above_ms?)));
     above.map(|(name, ms)| format!("{name} above target for {}", format::age(ms)))

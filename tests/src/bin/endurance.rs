@@ -5,8 +5,6 @@
 #![forbid(unsafe_code)]
 
 use std::cell::RefCell;
-use std::fs;
-use std::process::Command;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +12,7 @@ use clap::Parser as _;
 use radixscope_tests::browser::{Page, with_unrecorded_page};
 use radixscope_tests::figures::number;
 use radixscope_tests::http::Http;
+use radixscope_tests::process;
 use radixscope_tests::proxy::Proxy;
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::report::ReportFile;
@@ -25,6 +24,8 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 /// The views, as the address calls them.
 const VIEWS: [&str; 3] = ["overview", "tree", "decisions"];
 const SAMPLE_EVERY: Duration = Duration::from_secs(10);
+/// A run that is ended early leaves its report of then.
+const REPORTED_EVERY: Duration = Duration::from_secs(60);
 /// Time from one interruption of a view to its next.
 const INTERRUPTED_EVERY: Duration = Duration::from_secs(300);
 /// How long it sleeps, or has no network.
@@ -105,7 +106,7 @@ impl Interruption {
 #[derive(Default)]
 struct Seen {
     samples: Vec<Sample>,
-    /// What happened and how many seconds it took until the page was live again; `None`: it was not within a minute.
+    /// What happened and how many seconds it took until the page was live again; `None`: it was not within a minute, or the server did not answer.
     interrupted: Vec<(&'static str, Option<f64>)>,
 }
 
@@ -129,32 +130,33 @@ async fn main() {
         });
     }
     let first_seq = seq_of(port).await;
+    let report = async || {
+        let records = seq_of(port).await.zip(first_seq).map(|(now, first)| now.saturating_sub(first));
+        let records_per_s = records.map(|records| records as f64 / began.elapsed().as_secs_f64());
+        let report = report(&all, records_per_s, options.warm_up_minutes * 60.0);
+        options.report.write(&report);
+        report
+    };
     tasks
         .run_until(async {
-            let mut every = interval(Duration::from_secs(60));
+            let mut every = interval(REPORTED_EVERY);
             every.set_missed_tick_behavior(MissedTickBehavior::Delay);
             while Instant::now() < until {
                 every.tick().await;
-                let records = seq_of(port).await.saturating_sub(first_seq);
-                let records_per_s = records as f64 / began.elapsed().as_secs_f64();
-                options.report.write(&report(&all, records_per_s, options.warm_up_minutes * 60.0));
+                report().await;
             }
         })
         .await;
     tasks.await;
-    let records = seq_of(port).await.saturating_sub(first_seq);
-    let records_per_s = records as f64 / began.elapsed().as_secs_f64();
-    let report = report(&all, records_per_s, options.warm_up_minutes * 60.0);
-    options.report.write(&report);
-    for row in report["rows"].as_array().into_iter().flatten() {
+    for row in report().await["rows"].as_array().into_iter().flatten() {
         println!("{row}");
     }
 }
 
-/// The server's last record; 0 if it does not answer.
-async fn seq_of(port: u16) -> u64 {
+/// The server's last record; `None`: it does not answer.
+async fn seq_of(port: u16) -> Option<u64> {
     let cluster = Http::default().get(&format!("http://127.0.0.1:{port}/api/v1/cluster")).await;
-    cluster.map_or(0, |cluster| number(&cluster.json(), "seq"))
+    Some(number(&cluster.ok()?.json(), "seq"))
 }
 
 struct View {
@@ -204,7 +206,9 @@ impl View {
 
     /// Waits until the page is where the server is now; seconds that it took.
     async fn live_again(&self, page: &Page) -> Option<f64> {
-        let (since, there) = (Instant::now(), seq_of(self.port).await);
+        let since = Instant::now();
+        // What a server that does not answer has recorded is not known.
+        let there = seq_of(self.port).await?;
         while since.elapsed() < LIVE_WITHIN {
             let here = page.eval("document.body.dataset.seq").await;
             if here.as_str().and_then(|seq| seq.parse::<u64>().ok()).is_some_and(|here| here >= there) {
@@ -224,10 +228,10 @@ impl View {
         };
         let browser = page.browser_id().expect("a browser of ours");
         let renderers =
-            processes_of(browser).into_iter().filter(|(_, command)| command.contains("--type=renderer"));
+            process::family(browser).into_iter().filter(|(_, command)| command.contains("--type=renderer"));
         Sample {
             at_s: self.began.elapsed().as_secs_f64(),
-            memory: renderers.map(|(id, _)| allocated_bytes(id)).sum(),
+            memory: renderers.filter_map(|(id, _)| process::anonymous_bytes(id)).sum(),
             heap: metric("JSHeapUsedSize").unwrap_or(f64::NAN),
             nodes: metric("Nodes").unwrap_or(f64::NAN),
             long_tasks: page.eval("window.longTasks").await,
@@ -238,13 +242,11 @@ impl View {
 async fn interrupt(kind: Interruption, page: &Page, proxy: &Proxy) {
     match kind {
         Interruption::Sleep => {
-            let ids: Vec<u32> = {
-                let browser = page.browser_id().expect("a browser of ours");
-                processes_of(browser).into_iter().map(|(id, _)| id).collect()
-            };
-            signal("STOP", &ids);
+            let browser = process::family(page.browser_id().expect("a browser of ours"));
+            // None of them ends while it stands still.
+            browser.iter().for_each(|(id, _)| process::signal("STOP", *id));
             sleep(INTERRUPTED_FOR).await;
-            signal("CONT", &ids);
+            browser.iter().for_each(|(id, _)| process::signal("CONT", *id));
         }
         Interruption::OtherNetwork => {
             proxy.change_network();
@@ -259,41 +261,7 @@ async fn interrupt(kind: Interruption, page: &Page, proxy: &Proxy) {
     }
 }
 
-fn signal(name: &str, ids: &[u32]) {
-    let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
-    // One that has ended meanwhile cannot be reached.
-    let _ = Command::new("kill").arg(format!("-{name}")).args(ids).status();
-}
-
-/// A process and those that it started, with their command lines.
-fn processes_of(id: u32) -> Vec<(u32, String)> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let all: Vec<(u32, u32, String)> = entries
-        .filter_map(|entry| {
-            let id: u32 = entry.file_name().to_str()?.parse().ok()?;
-            let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-            let parent = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()?;
-            let command = fs::read(entry.path().join("cmdline")).ok()?;
-            Some((id, parent, String::from_utf8_lossy(&command).replace('\0', " ")))
-        })
-        .collect();
-    let mut found = vec![id];
-    let mut at = 0;
-    while let Some(parent) = found.get(at).copied() {
-        found.extend(all.iter().filter(|(_, of, _)| *of == parent).map(|(id, ..)| *id));
-        at += 1;
-    }
-    all.into_iter().filter(|(id, ..)| found.contains(id)).map(|(id, _, command)| (id, command)).collect()
-}
-
-/// What a process allocated, bytes; 0 if it has ended.
-fn allocated_bytes(id: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
-}
-
-fn report(all: &[Rc<RefCell<Seen>>], records_per_s: f64, warm_up_s: f64) -> Value {
+fn report(all: &[Rc<RefCell<Seen>>], records_per_s: Option<f64>, warm_up_s: f64) -> Value {
     let mut rows = vec![json!({"what": "records a second", "value": records_per_s, "unit": "records/s"})];
     let mut samples = Vec::new();
     for (name, seen) in VIEWS.iter().zip(all) {

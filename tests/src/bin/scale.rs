@@ -69,9 +69,8 @@ async fn main() {
     let Options { report, workers, events, rates, seconds } = Options::parse();
     let mut rows = Vec::new();
     if !rates.is_empty() {
-        for plane in [Plane::nats(workers).await, Plane::zmq(workers).await] {
-            rows.extend(at_rates(plane, &rates, seconds).await);
-        }
+        rows.extend(at_rates::<OverNats>(workers, &rates, seconds).await);
+        rows.extend(at_rates::<OverZmq>(workers, &rates, seconds).await);
         return report.write(&json!({"rows": rows}));
     }
     let mut report_row = |Taken { plane, received, lost, took_s, cpu_s }| {
@@ -89,41 +88,87 @@ async fn main() {
             "what": format!("lost, {whom}"), "value": lost, "unit": "events", "budget": "0", "within": lost == 0,
         }));
     };
-    report_row(as_fast_as_taken(Plane::nats(workers).await, events).await);
-    report_row(as_fast_as_taken(Plane::zmq(workers).await, events).await);
+    report_row(as_fast_as_taken::<OverNats>(workers, events).await);
+    report_row(as_fast_as_taken::<OverZmq>(workers, events).await);
     report.write(&json!({"rows": rows}));
 }
 
-/// A server that listens to a thousand workers, and their sockets.
-struct Plane {
-    name: &'static str,
-    workers: u64,
-    server: Radixscope,
-    feed: Feed,
+/// How messages of many workers reach a server.
+trait Feed: Sized {
+    const NAME: &str;
+    type Message;
+
+    /// A server that listens, with the other ends of its sockets.
+    async fn start(workers: u64) -> (Radixscope, Self);
+
+    /// A worker's message number `own`.
+    fn message(worker: u64, own: u64) -> Self::Message;
+
+    /// Publishes messages, the first of which is number `first` of all, when they are due.
+    async fn publish(&mut self, first: u64, messages: Vec<Self::Message>, pace: Pace);
 }
 
-/// How messages reach the server.
-enum Feed {
-    Nats { _nats: Box<Nats>, client: Client },
-    Zmq(Vec<Publisher>),
+/// When messages are due.
+#[derive(Clone, Copy)]
+struct Pace {
+    began: Instant,
+    /// So many a second; `None`: as fast as they are taken.
+    per_s: Option<u64>,
 }
 
-/// Messages made before they are published, so that making them takes no time.
-enum Messages {
-    Nats(Vec<Bytes>),
-    Zmq(Vec<[Vec<u8>; 4]>),
+impl Pace {
+    /// When the message after `sent` others is due.
+    fn due(self, sent: u64) -> Instant {
+        let seconds = self.per_s.map_or(0.0, |per_s| sent as f64 / per_s as f64);
+        self.began + Duration::from_secs_f64(seconds)
+    }
 }
 
-impl Plane {
-    async fn nats(workers: u64) -> Self {
+/// Over NATS.
+struct OverNats {
+    _nats: Nats,
+    client: Client,
+}
+
+impl Feed for OverNats {
+    const NAME: &str = "NATS";
+    type Message = Bytes;
+
+    async fn start(_: u64) -> (Radixscope, Self) {
         let nats = Nats::with(NatsOptions { jetstream: false, ..NatsOptions::default() }).await;
         let server = Radixscope::serve(&nats.url()).await;
         server.until_ready().await;
         let client = nats.client().await;
-        Self { name: "NATS", workers, server, feed: Feed::Nats { _nats: Box::new(nats), client } }
+        (server, Self { _nats: nats, client })
     }
 
-    async fn zmq(workers: u64) -> Self {
+    fn message(worker: u64, own: u64) -> Bytes {
+        envelope_of(worker, own).into()
+    }
+
+    async fn publish(&mut self, first: u64, messages: Vec<Bytes>, pace: Pace) {
+        let mut sent = 0;
+        for part in messages.chunks(AT_ONCE) {
+            sleep_until(pace.due(sent).into()).await;
+            let numbers = first + sent..first + sent + part.len() as u64;
+            flood::send(&self.client, Form::Envelope, numbers, part.iter().cloned()).await;
+            sent += part.len() as u64;
+        }
+    }
+}
+
+/// Over a ZeroMQ socket of each worker.
+struct OverZmq {
+    publishers: Vec<Publisher>,
+    /// Names the sockets for as long as the server runs.
+    _folder: Folder,
+}
+
+impl Feed for OverZmq {
+    const NAME: &str = "ZeroMQ";
+    type Message = [Vec<u8>; 4];
+
+    async fn start(workers: u64) -> (Radixscope, Self) {
         let folder = Folder::default();
         let publishers: Vec<_> = (0..workers).map(|_| Publisher::bind(1)).collect();
         for (worker, publisher) in (0..).zip(&publishers) {
@@ -132,121 +177,80 @@ impl Plane {
         }
         let server = Radixscope::start(["serve", "--discovery", &folder.url(), "--tree-dumps", "off"]).await;
         publishers.iter().for_each(|publisher| publisher.wait_for_subscribers(TOPIC, 1));
-        Self { name: "ZeroMQ", workers, server, feed: Feed::Zmq(publishers) }
+        (server, Self { publishers, _folder: folder })
     }
 
-    fn messages(&self, events: Range<u64>) -> Messages {
-        let of = |n: u64| (n % self.workers, n / self.workers);
-        match &self.feed {
-            Feed::Nats { .. } => {
-                let message = |n| envelope_of(of(n).0, of(n).1).into();
-                Messages::Nats(events.map(message).collect())
-            }
-            Feed::Zmq(_) => {
-                let message = |n| {
-                    let (worker, own) = of(n);
-                    frames(TOPIC, PUBLISHER_IDS + worker, own, &envelope_of(worker, own))
-                };
-                Messages::Zmq(events.map(message).collect())
-            }
-        }
+    fn message(worker: u64, own: u64) -> [Vec<u8>; 4] {
+        frames(TOPIC, PUBLISHER_IDS + worker, own, &envelope_of(worker, own))
     }
 
-    /// Publishes them, the first of which is event number `first`: as fast as they are taken, or so many a second.
-    async fn publish(&mut self, first: u64, messages: Messages, per_s: Option<u64>) {
-        let began = Instant::now();
-        let due =
-            move |sent: u64| per_s.map(|per_s| began + Duration::from_secs_f64(sent as f64 / per_s as f64));
-        match (&mut self.feed, messages) {
-            (Feed::Nats { client, .. }, Messages::Nats(messages)) => {
-                let mut sent = 0;
-                for part in messages.chunks(AT_ONCE) {
-                    if let Some(due) = due(sent) {
-                        sleep_until(due.into()).await;
-                    }
-                    let numbers = first + sent..first + sent + part.len() as u64;
-                    flood::send(client, Form::Envelope, numbers, part.iter().cloned()).await;
-                    sent += part.len() as u64;
+    async fn publish(&mut self, first: u64, messages: Vec<[Vec<u8>; 4]>, pace: Pace) {
+        let publishers = std::mem::take(&mut self.publishers);
+        // It blocks while a socket takes no more.
+        let publishing = tokio::task::spawn_blocking(move || {
+            for (sent, message) in (0..).zip(&messages) {
+                if sent % AT_ONCE as u64 == 0 {
+                    std::thread::sleep(pace.due(sent).saturating_duration_since(Instant::now()));
                 }
+                publishers[(first + sent) as usize % publishers.len()].publish(message);
             }
-            (Feed::Zmq(all), Messages::Zmq(messages)) => {
-                let publishers = std::mem::take(all);
-                // It blocks while a socket takes no more.
-                let publishing = tokio::task::spawn_blocking(move || {
-                    for (sent, message) in (0..).zip(&messages) {
-                        if sent % AT_ONCE as u64 == 0
-                            && let Some(due) = due(sent)
-                        {
-                            std::thread::sleep(due.saturating_duration_since(Instant::now()));
-                        }
-                        publishers[(first + sent) as usize % publishers.len()].publish(message);
-                    }
-                    publishers
-                });
-                *all = publishing.await.expect("publishers do not fail");
-            }
-            _ => unreachable!("messages of this plane"),
-        }
-    }
-
-    /// Ends: the server first, which would connect again to each of a thousand publishers that ends.
-    fn end(self) {
-        let Self { server, feed, .. } = self;
-        drop(server);
-        drop(feed);
+            publishers
+        });
+        self.publishers = publishing.await.expect("publishers do not fail");
     }
 }
 
-async fn as_fast_as_taken(mut plane: Plane, events: u64) -> Taken {
-    let messages = plane.messages(0..events);
-    let (cpu, started) = (plane.server.process().cpu_time(), Instant::now());
-    plane.publish(0, messages, None).await;
-    let taken = taken(plane.name, &plane.server, events, started, cpu).await;
-    plane.end();
+/// Messages made before they are published, so that making them takes no time.
+fn messages<F: Feed>(workers: u64, events: Range<u64>) -> Vec<F::Message> {
+    events.map(|n| F::message(n % workers, n / workers)).collect()
+}
+
+async fn as_fast_as_taken<F: Feed>(workers: u64, events: u64) -> Taken {
+    let (server, mut feed) = F::start(workers).await;
+    let messages = messages::<F>(workers, 0..events);
+    let (cpu, started) = (server.process().cpu_time(), Instant::now());
+    feed.publish(0, messages, Pace { began: started, per_s: None }).await;
+    let taken = taken(F::NAME, &server, events, started, cpu).await;
+    // First: it would connect again to each of a thousand publishers that ends.
+    drop(server);
     taken
 }
 
 /// One rate after the other, each for so many seconds: what was published in that time, how long the rest took, what it cost.
-async fn at_rates(mut plane: Plane, rates: &[u64], seconds: u64) -> Vec<Value> {
-    let viewer = plane.server.viewer().await;
+async fn at_rates<F: Feed>(workers: u64, rates: &[u64], seconds: u64) -> Vec<Value> {
+    let (server, mut feed) = F::start(workers).await;
+    let viewer = server.viewer().await;
     let (mut sent, mut lost_before) = (0, 0);
     let mut rows = Vec::new();
     for &rate in rates {
         let events = rate * seconds;
-        let messages = plane.messages(sent..sent + events);
+        let messages = messages::<F>(workers, sent..sent + events);
         viewer.take_gaps();
-        let (cpu, started) = (plane.server.process().cpu_time(), Instant::now());
-        plane.publish(sent, messages, Some(rate)).await;
+        let (cpu, started) = (server.process().cpu_time(), Instant::now());
+        feed.publish(sent, messages, Pace { began: started, per_s: Some(rate) }).await;
         let published_s = started.elapsed().as_secs_f64();
         sent += events;
-        let Taken { lost, took_s, cpu_s, .. } = taken(plane.name, &plane.server, sent, started, cpu).await;
+        let Taken { lost, took_s, cpu_s, .. } = taken(F::NAME, &server, sent, started, cpu).await;
         let mut gaps = viewer.take_gaps();
         gaps.sort_unstable();
-        let p99_ms = gaps.get(gaps.len() * 99 / 100).map_or(0, Duration::as_millis);
-        let (lost, memory_mb) = (lost - lost_before, plane.server.process().rss_bytes() as f64 / 1e6);
-        lost_before += lost;
-        let what = format!("{} workers over {}, {rate} events/s asked for", plane.workers, plane.name);
-        println!(
-            "{what}: {:.0} events/s published, all taken {:.2} s after the last, {lost} lost; server {:.2} cores, \
-             {memory_mb:.0} MB; p99 gap of a viewer {p99_ms} ms; {} records skipped for it",
-            events as f64 / published_s,
-            took_s - published_s,
-            cpu_s / took_s,
-            viewer.with(|seen| seen.skipped)
-        );
+        let p99_ms = gaps.get(gaps.len() * 99 / 100).map(|gap| gap.as_millis() as f64);
         for (figure, value, unit) in [
-            ("published", events as f64 / published_s, "events/s"),
-            ("lost", lost as f64, "events"),
-            ("all taken after the last", took_s - published_s, "s"),
-            ("the server", cpu_s / took_s, "cores"),
-            ("p99 gap of a viewer", p99_ms as f64, "ms"),
-            ("memory", memory_mb, "MB"),
+            ("published", Some(events as f64 / published_s), "events/s"),
+            ("lost", Some((lost - lost_before) as f64), "events"),
+            ("all taken after the last", Some(took_s - published_s), "s"),
+            ("the server", Some(cpu_s / took_s), "cores"),
+            ("p99 gap of a viewer", p99_ms, "ms"),
+            ("records skipped for it so far", Some(viewer.with(|seen| seen.skipped) as f64), "records"),
+            ("memory", Some(server.process().rss_bytes() as f64 / 1e6), "MB"),
         ] {
-            rows.push(json!({"what": format!("{what}: {figure}"), "value": value, "unit": unit}));
+            let what = format!("{workers} workers over {}, {rate} events/s asked for: {figure}", F::NAME);
+            println!("{what} {} {unit}", value.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}")));
+            rows.push(json!({"what": what, "value": value, "unit": unit}));
         }
+        lost_before = lost;
     }
-    drop(viewer);
-    plane.end();
+    // As above: before the publishers.
+    drop((viewer, server));
     rows
 }
 

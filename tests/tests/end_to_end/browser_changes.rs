@@ -18,6 +18,9 @@ use radixscope_tests::replay::publish;
 use radixscope_tests::wait;
 use serde_json::Value;
 
+/// By how much a page is behind the server: a batch, or the time between two when nothing happens.
+const BEHIND_MS: u64 = 1_500;
+
 /// What workers hold, by the messages alone: each block's name, and the place that it has.
 #[derive(Clone, Default)]
 struct HeldBlocks {
@@ -400,6 +403,8 @@ async fn it_opens_with_the_present_against_the_middle_of_what_is_retained() {
         from.ok_or_else(|| history["kept"].to_string())
     })
     .await;
+    let server_ms = async || server.cluster().await["at_ms"].as_u64().expect("a time");
+    let opened_ms = server_ms().await - BEHIND_MS;
     with_page(async |page| {
         page.open(&server.url("/?view=changes")).await;
         page.until("changes are in a sentence", async |page| {
@@ -411,21 +416,27 @@ async fn it_opens_with_the_present_against_the_middle_of_what_is_retained() {
             let url = page.address().await;
             url.query_pairs().find(|(name, _)| name == "a").map(|(_, at)| at.into_owned())
         };
-        // Less than five minutes are retained: the middle of that.
-        let is_in_the_middle =
-            |at: Option<String>| at.and_then(|at| at.parse::<u64>().ok()).is_some_and(|at| at > first);
-        let at = marked(page).await;
-        assert!(is_in_the_middle(at.clone()), "{at:?}, retained from {first}");
+        // Less than five minutes are retained: the middle of that. What the page calls now was between the two times.
+        let is_in_the_middle = async |at: Option<String>, since: u64| {
+            let until = server_ms().await;
+            let at: u64 = at.and_then(|at| at.parse().ok()).expect("a moment is marked");
+            let middle = |now: u64| first + now.saturating_sub(first) / 2;
+            assert!(
+                (middle(since)..=middle(until)).contains(&at),
+                "{at}, retained from {first}, now {since} to {until}"
+            );
+        };
+        is_in_the_middle(marked(page).await, opened_ms).await;
         page.click("mark-clear").await;
         page.until("it is not marked again", async |page| {
             page.text("changes-empty").await.ok_or_else(|| "still".to_owned())
         })
         .await;
+        let cleared_ms = server_ms().await - BEHIND_MS;
         page.click("changes-five-minutes").await;
         page.until_true("it can be again", "!!document.querySelector('[data-testid=changes-sentence]')")
             .await;
-        let at = marked(page).await;
-        assert!(is_in_the_middle(at.clone()), "{at:?}, retained from {first}");
+        is_in_the_middle(marked(page).await, cleared_ms).await;
     })
     .await;
 }

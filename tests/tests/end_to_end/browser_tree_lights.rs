@@ -102,6 +102,26 @@ async fn marked(page: &Page) -> [f64; 4] {
     [left, top, right - left, bottom - top]
 }
 
+/// What is drawn of the mark, as shares of the map's width: from where to where nothing is veiled, and how wide the funnel is below the map
+/// and above the picture. `middle`: of the window, share of the map's height.
+async fn drawn_mark(page: &Page, middle: f64) -> [f64; 4] {
+    let read = format!(
+        "(canvas => {{
+            const {{ width, height }} = canvas, map = Math.round(height * 0.75);
+            const copy = new OffscreenCanvas(width, height).getContext('2d', {{ willReadFrequently: true }});
+            copy.drawImage(canvas, 0, 0);
+            const alphas = row => {{
+                const pixels = copy.getImageData(0, row, width, 1).data;
+                return [...Array(width).keys()].map(x => pixels[4 * x + 3]);
+            }};
+            const clear = alphas(Math.floor(map * {middle}));
+            const drawn = row => alphas(row).filter(alpha => alpha > 20).length / width;
+            return [clear.indexOf(0) / width, (clear.lastIndexOf(0) + 1) / width, drawn(map), drawn(height - 1)];
+        }})(document.querySelector('.minimap-mark'))"
+    );
+    serde_json::from_value(page.eval(&read).await).expect("four shares")
+}
+
 async fn region(page: &Page) -> [f64; 4] {
     let text = page.attribute("#tree", "data-region").await.expect("a region");
     let numbers: Vec<f64> = text.split(' ').filter_map(|number| number.parse().ok()).collect();
@@ -145,10 +165,12 @@ async fn the_map_shows_the_whole_and_marks_the_window_which_can_be_moved_there()
             (left + width / 2.0 - 0.8).abs() < 0.02
         })
         .await;
-        assert!(
-            page.colours("[data-testid=minimap] .minimap-mark").await > 2,
-            "the mark and the funnel are drawn"
-        );
+        let [left, top, width, height] = marked(page).await;
+        let [from, to, below_map, above_picture] = drawn_mark(page, top + height / 2.0).await;
+        let is_near = (from - left).abs() < 0.01 && (to - left - width).abs() < 0.01;
+        assert!(is_near, "clear from {from} to {to} in place of {left} to {}", left + width);
+        let is_funnel = width < below_map && below_map < above_picture && above_picture > 0.9;
+        assert!(is_funnel, "from the mark, {width}, to the picture: {below_map}, then {above_picture}");
         page.screenshot("tree-map").await;
         page.click("zoom-fit").await;
         until_marked(page, "everything is marked again", whole, |mark| mark == [0.0, 0.0, 1.0, 1.0]).await;

@@ -12,8 +12,7 @@ use crate::{
 
 mod browser;
 mod cargo_tools;
-mod clock;
-mod film;
+mod debian;
 mod kubernetes;
 mod other_browsers;
 mod prometheus;
@@ -81,7 +80,7 @@ pub(crate) fn missing(workspace: &Workspace, purpose: Purpose) -> Vec<Box<dyn Ne
     let mut needs: Vec<Box<dyn Need>> = Vec::new();
     match purpose {
         Purpose::Soak => {
-            needs.push(Box::new(clock::Faketime));
+            needs.push(Box::new(debian::FAKETIME));
             needs.push(Box::new(pypi::NATS));
             needs.push(Box::new(pypi::ETCD));
             needs.push(Box::new(rust_target::WASM_LIBRARY));
@@ -105,7 +104,7 @@ pub(crate) fn missing(workspace: &Workspace, purpose: Purpose) -> Vec<Box<dyn Ne
         | Purpose::Film
         | Purpose::Static => {
             if purpose == Purpose::Film {
-                needs.push(Box::new(film::Encoder));
+                needs.push(Box::new(debian::FFMPEG));
             }
             if purpose == Purpose::Static {
                 needs.push(Box::new(rust_target::MUSL_LIBRARY));

@@ -187,3 +187,28 @@ pub fn options_to_set(settings: &RouterSettings, recorded: &RouterSettings) -> V
     }
     to_set(&set, recorded.formula, recorded.role)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_within_its_uncertainty_is_called_so() {
+        let text = |p50: (f64, f64), p95: (f64, f64)| {
+            let interval = |(low, high): (f64, f64)| Interval { value: (low + high) / 2.0, low, high };
+            let hit_rate_gain = Interval { value: 0.02, low: 0.01, high: 0.03 };
+            let (ttft_p50_ms, ttft_p95_ms) = (Some(interval(p50)), Some(interval(p95)));
+            let measured_ttft_ms = Some((269.0, 667.0));
+            expected_to_text(&Expected { hit_rate_gain, ttft_p50_ms, ttft_p95_ms, measured_ttft_ms })
+                .expect("a text")
+        };
+        assert!(text((250.0, 260.0), (500.0, 600.0)).ends_with("queues are not followed."));
+        assert!(
+            text((250.0, 260.0), (438.0, 830.0)).ends_with("The change of p95 is within its uncertainty.")
+        );
+        assert!(
+            text((259.0, 273.0), (500.0, 600.0)).ends_with("The change of p50 is within its uncertainty.")
+        );
+        assert!(text((259.0, 273.0), (438.0, 830.0)).contains("Both changes are within their uncertainty"));
+    }
+}

@@ -38,12 +38,11 @@ impl Clock {
         ]
     }
 
-    /// Sets it to a wrong time, another than the last; by how many seconds it is ahead.
-    pub(super) fn step(&mut self) -> i64 {
+    /// Sets it to a wrong time, another than the last.
+    pub(super) fn step(&mut self) {
         let ahead_s = STEPS_S[self.steps % STEPS_S.len()];
         self.steps += 1;
         self.set(ahead_s);
-        ahead_s
     }
 
     /// Sets it to the right time.

@@ -99,9 +99,7 @@ impl Breakable {
             Fault::Etcd => self.etcd.stop(),
             Fault::Targets => self.targets.kill(),
             Fault::Disk => self.fill(),
-            Fault::Clock => {
-                self.clock.as_mut().map(Clock::step);
-            }
+            Fault::Clock => self.clock.iter_mut().for_each(Clock::step),
             Fault::Publishers => {}
         }
     }
@@ -113,9 +111,7 @@ impl Breakable {
             Fault::Etcd => self.etcd.start_again().await,
             Fault::Targets => self.targets.start_again().await,
             Fault::Disk => std::fs::remove_file(&self.filler).expect("the file that fills the disk"),
-            Fault::Clock => {
-                self.clock.as_ref().map(Clock::correct);
-            }
+            Fault::Clock => self.clock.iter().for_each(Clock::correct),
             Fault::Publishers => {}
         }
     }
