@@ -13,7 +13,7 @@ use leptos::prelude::*;
 pub use radixscope_insight::feed::Feed;
 use radixscope_model::id::Millis;
 
-use super::{Link, Store, clock};
+use super::{Link, Store, TrackUntilDropped as _, clock};
 
 /// How often the page looks at its own clock while no frame comes, so that ages count on.
 const TICK: std::time::Duration = std::time::Duration::from_millis(500);
@@ -22,7 +22,7 @@ impl Store {
     /// When figures of `feed` were last current; `None`: they are. Tracked.
     pub fn as_of(self, feed: Feed) -> Option<Millis> {
         if self.is_lost() {
-            self.beat.track();
+            self.beat.track_until_dropped();
             return Some(self.received_ms());
         }
         self.on_beat(|cluster| feed.down_since(cluster.sources()))
@@ -31,11 +31,15 @@ impl Store {
     /// Whether a state is there to which nothing is added now: the server does not respond. Tracked.
     pub fn is_lost(self) -> bool {
         // What was is not changed by who answers now.
-        if self.at.get() != 0 {
+        self.at.track_until_dropped();
+        if self.at.get_untracked() != 0 {
             return false;
         }
-        let is_current = self.link.get() == Link::Live && !self.stale.get();
-        self.ready.get() && !is_current
+        self.link.track_until_dropped();
+        self.stale.track_until_dropped();
+        self.ready.track_until_dropped();
+        let is_current = self.link.get_untracked() == Link::Live && !self.stale.get_untracked();
+        self.ready.get_untracked() && !is_current
     }
 
     /// The server's clock in the last frame, or the moment looked back to: the end of every window that figures are taken over.

@@ -8,6 +8,10 @@ use super::Store;
 
 /// Shortest time between two updates of numbers. Faster is flicker; slower is felt.
 const BEAT_MS: f64 = 150.0;
+/// The longest, on a machine that needs long for one.
+const SLOWEST_BEAT_MS: f64 = 1_000.0;
+/// Updates follow each other after at least so many times what one takes: the rest is for frames and the reader's hands.
+const REST: f64 = 6.0;
 
 /// What is already on its way.
 #[derive(Default)]
@@ -15,6 +19,15 @@ pub(super) struct Pace {
     frame_requested: bool,
     beat_requested: bool,
     last_beat_ms: f64,
+    /// What the last update took with layout and painting.
+    beat_took_ms: f64,
+}
+
+impl Pace {
+    /// Time from one update of numbers to the next.
+    fn beat_ms(&self) -> f64 {
+        (self.beat_took_ms * REST).clamp(BEAT_MS, SLOWEST_BEAT_MS)
+    }
 }
 
 impl Store {
@@ -43,29 +56,38 @@ impl Store {
 
     fn draw(self) {
         let now = now_ms();
-        let due = self.live.try_update_value(|live| {
+        let wait_ms = self.live.try_update_value(|live| {
             live.pace.frame_requested = false;
-            let due = now - live.pace.last_beat_ms >= BEAT_MS;
-            if due {
+            let wait_ms = live.pace.last_beat_ms + live.pace.beat_ms() - now;
+            if wait_ms <= 0.0 {
                 live.pace.last_beat_ms = now;
-                return Some(true);
+                return Some(None);
             }
-            (!std::mem::replace(&mut live.pace.beat_requested, true)).then_some(false)
+            (!std::mem::replace(&mut live.pace.beat_requested, true)).then_some(Some(wait_ms))
         });
         self.version.update(|v| *v += 1);
-        match due.flatten() {
-            Some(true) => self.beat.update(|b| *b += 1),
-            Some(false) => set_timeout(move || self.late_beat(), Duration::from_millis(BEAT_MS as u64)),
+        match wait_ms.flatten() {
+            Some(None) => self.beat_in_frame(),
+            Some(Some(wait_ms)) => {
+                let in_time = move || {
+                    self.live.try_update_value(|live| live.pace.beat_requested = false);
+                    self.changed();
+                };
+                set_timeout(in_time, Duration::from_secs_f64(wait_ms / 1_000.0));
+            }
             None => {}
         }
     }
 
-    fn late_beat(self) {
-        self.live.update_value(|live| {
-            live.pace.beat_requested = false;
-            live.pace.last_beat_ms = now_ms();
-        });
+    /// An update of numbers, and how long it takes: what waits runs after the frame is laid out and painted.
+    fn beat_in_frame(self) {
+        let began_ms = now_ms();
         self.beat.update(|b| *b += 1);
+        let ended = move || {
+            let took_ms = now_ms() - began_ms;
+            self.live.try_update_value(|live| live.pace.beat_took_ms = took_ms);
+        };
+        set_timeout(ended, Duration::ZERO);
     }
 }
 

@@ -14,6 +14,7 @@ mod link;
 mod past;
 mod paused_tree;
 mod simulated;
+mod track;
 
 use leptos::prelude::*;
 use radixscope_model::id::{Millis, PoolIx, Seq, WorkerIx};
@@ -29,6 +30,7 @@ pub(crate) use clock::now_ms;
 pub use link::{Check, Link, Resyncs};
 pub use past::REAL_TIME;
 pub use simulated::RoundRobinRun;
+pub(crate) use track::TrackUntilDropped;
 
 use crate::net::source::Opened;
 use crate::time_range::TimeRange;
@@ -95,7 +97,7 @@ pub struct Store {
     ready: RwSignal<bool>,
     /// How many workers are known, whatever is shown of them.
     pub workers: Memo<usize>,
-    /// The workers shown, in order of first sight.
+    /// The workers shown, in order of first sight, without those that left long ago.
     pub listed: Memo<Vec<WorkerIx>>,
     /// Those of the pool whose tree is drawn.
     pub drawn: Memo<Vec<WorkerIx>>,
@@ -179,15 +181,18 @@ impl Store {
                 })
             })
         });
-        let workers_of = move |list: fn(&ViewContext<'_>) -> Vec<WorkerIx>| {
+        let workers_of = move |list: fn(&ViewContext<'_>, Millis) -> Vec<WorkerIx>| {
             Memo::new(move |_| {
                 beat.track();
                 let pools = pools.get();
-                live.with_value(|live| list(&ViewContext::new(&live.shown().cluster, pools)))
+                live.with_value(|live| {
+                    let shown = live.shown();
+                    list(&ViewContext::new(&shown.cluster, pools), shown.cluster.now_ms())
+                })
             })
         };
-        let listed = workers_of(|shown| shown.worker_list().collect());
-        let drawn = workers_of(|shown| shown.drawn_workers().collect());
+        let listed = workers_of(|shown, now| shown.listed_workers(now));
+        let drawn = workers_of(|shown, _| shown.drawn_workers().collect());
         let labels = Memo::new(move |_| {
             beat.track();
             let pools = pools.get();
@@ -236,15 +241,15 @@ impl Store {
 
     /// Reads the state, and again whenever it changed: once per drawn frame.
     pub fn on_frame<T>(self, read: impl FnOnce(&ViewContext<'_>) -> T) -> T {
-        self.version.track();
-        self.pools.track();
+        self.version.track_until_dropped();
+        self.pools.track_until_dropped();
         self.peek(read)
     }
 
     /// Reads the state, and again at a readable pace.
     pub fn on_beat<T>(self, read: impl FnOnce(&ViewContext<'_>) -> T) -> T {
-        self.beat.track();
-        self.pools.track();
+        self.beat.track_until_dropped();
+        self.pools.track_until_dropped();
         self.peek(read)
     }
 
@@ -268,18 +273,19 @@ impl Store {
     /// Looks at the state with its forest arranged and updated, and again whenever it changed: once per drawn frame.
     /// The forest is kept from one frame to the next as long as a caller needs it, see [`Store::keep_forest`].
     pub fn on_tree_frame(self, arrangement: Arrangement, look: impl FnOnce(&ViewContext<'_>, &Forest)) {
-        self.version.track();
+        self.version.track_until_dropped();
         self.look_at_tree(arrangement, look);
     }
 
     /// Like [`Store::on_tree_frame`], at a readable pace.
     pub fn on_tree_beat(self, arrangement: Arrangement, look: impl FnOnce(&ViewContext<'_>, &Forest)) {
-        self.beat.track();
+        self.beat.track_until_dropped();
         self.look_at_tree(arrangement, look);
     }
 
     fn look_at_tree(self, arrangement: Arrangement, look: impl FnOnce(&ViewContext<'_>, &Forest)) {
-        let pools = self.pools.get();
+        self.pools.track_until_dropped();
+        let pools = self.pools.get_untracked();
         self.live.update_value(|live| {
             if let Some(changes) = live.compared.tree_mut() {
                 changes.tree_mut().build_forest(arrangement);
@@ -346,7 +352,8 @@ impl Store {
 
     /// The name of a worker's pool: in short beside it, and in full. `None` where there is one pool. Tracked.
     pub fn pool_label(self, worker: WorkerIx) -> Option<(String, String)> {
-        self.labels.with(|all| {
+        self.labels.track_until_dropped();
+        self.labels.with_untracked(|all| {
             let pool = self.peek(|shown| shown.pool_of(worker)).filter(|_| all.len() > 1)?;
             let label = all.iter().find(|label| label.pool == pool)?;
             Some((label.beside(all), label.to_text()))
@@ -355,8 +362,9 @@ impl Store {
 
     /// The pool whose decisions are compared with each other; `None` where there is one. Tracked.
     pub fn compared_pool(self) -> Option<PoolIx> {
-        let pools = self.pools.get();
-        self.labels.with(|labels| (!labels.is_empty()).then_some(pools.pool))
+        let pool = self.pool();
+        self.labels.track_until_dropped();
+        self.labels.with_untracked(|labels| (!labels.is_empty()).then_some(pool))
     }
 
     /// The last simulation of round-robin, if it is about what is shown: this moment, and this pool alone. Tracked.
@@ -368,7 +376,8 @@ impl Store {
 
     /// The pool whose tree is drawn. Tracked.
     pub fn pool(self) -> PoolIx {
-        self.pools.get().pool
+        self.pools.track_until_dropped();
+        self.pools.get_untracked().pool
     }
 
     /// Digest and the record after which the state had it. Not tracked.
@@ -386,9 +395,16 @@ impl Store {
         self.on_beat(|shown| shown.has_kv_events())
     }
 
+    /// How many workers are known, whatever is shown of them. Tracked.
+    pub fn worker_slots(self) -> usize {
+        self.workers.track_until_dropped();
+        self.workers.get_untracked()
+    }
+
     /// The worker picked out everywhere, if the state knows it. Tracked.
     pub fn picked(self) -> Option<WorkerIx> {
-        let worker = self.address.with(|address| address.worker)?;
+        self.address.track_until_dropped();
+        let worker = self.address.with_untracked(|address| address.worker)?;
         self.on_beat(|shown| {
             shown.worker_ix(worker).filter(|&ix| shown.pool_of(ix).is_some_and(|pool| shown.has(pool)))
         })

@@ -18,8 +18,8 @@ pub(super) fn Chip(store: Store, worker: WorkerIx) -> impl IntoView {
     }
 }
 
-/// The same in a place that shows one worker after the other. It is made once: whatever is made anew with each worker stays in the lists of
-/// all that it read (reactive_graph 0.2 forgets no subscriber that is dropped), and a page that is open for hours becomes slow.
+/// The same in a place that shows one worker after the other. It is made once: elements and readers for each decision would be work for
+/// nothing.
 #[component]
 pub(super) fn ChipInPlace(store: Store, worker: Memo<Option<WorkerIx>>) -> impl IntoView {
     let of =
@@ -47,12 +47,12 @@ fn swatch_class(worker: WorkerIx) -> String {
 }
 
 fn swatch_colour(store: Store, worker: WorkerIx) -> String {
-    format!("--c: var({})", token(worker.slot(), store.workers.get()))
+    format!("--c: var({})", token(worker.slot(), store.worker_slots()))
 }
 
 /// The colours of the first two workers drawn, for keys that show one worker's colour or two.
 pub(super) fn key_colours(store: Store) -> String {
-    let workers = store.workers.get();
+    let workers = store.worker_slots();
     let first = store.drawn.with(|drawn| drawn.first().map(|worker| worker.slot()));
     format!("--key-first: var({})", token(first.unwrap_or(Slot(0)), workers))
 }

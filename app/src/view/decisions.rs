@@ -5,6 +5,7 @@ use radixscope_export::panel::decisions::{
     self, CACHED, DecisionRow, HIT_RATE, HitRates, OVERALL, PROMPT, PromptBars, RECENT, SOURCE, TIME, TITLE,
     WORKER,
 };
+use radixscope_icicle::palette::label;
 
 use super::chip::ChipInPlace;
 use super::figure::{EmptyPanel, Figure, PanelHead, Waiting};
@@ -50,6 +51,16 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
     let recent = Memo::new(move |_| rates.with(|rates| rates.recent.rate_text()));
     let overall = Memo::new(move |_| rates.with(|rates| rates.overall.rate_text()));
     let any = Memo::new(move |_| rates.with(|rates| rates.overall.count > 0));
+    let second = store.second();
+    // Once a second, which is as fast as it can be read.
+    let why = Memo::new(move |before: Option<&Option<String>>| match before {
+        Some(before) if held.get() => before.clone(),
+        _ => {
+            second.track();
+            let picked = store.picked();
+            store.peek(|shown| shown.decisions_on(picked).next().map(|latest| latest.why(label)))
+        }
+    });
     view! {
         <section class="panel decisions" aria-labelledby="decisions-title" data-testid="decisions">
             <PanelHead store panel=Panel::Decisions title=TITLE>
@@ -60,6 +71,9 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
             </PanelHead>
             <Show when=move || any.get() fallback=move || view! { <NoDecisions store/> }>
                 <p class="caption" data-testid="decisions-caption">{move || rates.with(HitRates::caption)}</p>
+                <p class="caption latest-why" title=move || why.get() data-testid="decisions-why">
+                    {move || why.with(|why| why.as_ref().map(|why| format!("Latest: {why}")))}
+                </p>
                 <div class="scroll" tabindex="0" role="region" aria-label="Table of decisions"
                     on:pointerenter=move |_| pointed.set(true) on:pointerleave=move |_| pointed.set(false)
                     on:focusin=move |_| focused.set(true) on:focusout=move |_| focused.set(false)>

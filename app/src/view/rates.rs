@@ -36,8 +36,11 @@ pub(super) fn RatesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     let picked = Memo::new(move |_| store.picked());
     let hidden = Hidden::of(store, HIDDEN_KEY);
     let legend = Memo::new(move |_| {
-        let all = store.listed.get().into_iter().filter(|&worker| picked.get().is_none_or(|of| of == worker));
-        store.peek(|shown| series(shown, &all.collect::<Vec<_>>(), store.workers.get()))
+        // Also those that left long ago: the chart may reach back to them.
+        store.on_beat(|shown| {
+            let all = shown.worker_list().filter(|&worker| picked.get().is_none_or(|of| of == worker));
+            series(shown, &all.collect::<Vec<_>>(), store.workers.get())
+        })
     });
     view! {
         <section class="panel rates" aria-labelledby="rates-title" data-testid="rates">

@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_export::panel::workers::{CachedTotal, WorkerFigures, capacity_note, empty};
+use radixscope_insight::view_context::LISTED_AFTER_LEAVING_MS;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_state::cluster::{Cluster, Liveness};
 
@@ -9,7 +10,7 @@ use super::ask::AskForBlocks;
 use super::chip::Chip;
 use super::figure::{EmptyPanel, Figure, PanelHead, Waiting};
 use crate::format;
-use crate::store::{Feed, Store};
+use crate::store::{Feed, Store, TrackUntilDropped as _};
 use crate::url::Panel;
 use crate::view::control::view;
 
@@ -20,6 +21,15 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
     let value = Memo::new(move |_| cached.with(|total| total.value.clone()));
     let title = Memo::new(move |_| cached.with(|total| total.what.to_owned()));
     let count = move || store.listed.with(Vec::len);
+    let is_current = Memo::new(move |_| store.as_of(Feed::Events).is_none());
+    let pace = pace(store);
+    let unlisted = Memo::new(move |_| {
+        let all = store.on_beat(|shown| shown.worker_list().count());
+        let long_gone = Some(all.saturating_sub(count())).filter(|&left| left > 0)?;
+        let minutes = LISTED_AFTER_LEAVING_MS / 60_000;
+        let workers = format::plural(long_gone as u64, "worker", "workers");
+        Some(format!("{workers} that left more than {minutes} min ago: not listed"))
+    });
     let note = Memo::new(move |_| store.on_beat(|shown| capacity_note(shown, shown.worker_list())));
     view! {
         <section class="panel workers" aria-labelledby="workers-title" data-testid="workers">
@@ -40,10 +50,11 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
                             <th scope="col" class="n c-age" title="Time since its last KV event">"Event"</th>
                         </tr></thead>
                         <For each=move || store.listed.get() key=|worker| *worker let:worker>
-                            <WorkerRow store worker/>
+                            <WorkerRow store is_current pace worker/>
                         </For>
                     </table>
                 </div>
+                {move || unlisted.get().map(|text| view! { <p class="caption" data-testid="workers-unlisted">{text}</p> })}
                 {move || note.get().map(|note| view! { <p class="caption" data-testid="capacity-unknown">{note}</p> })}
             </Show>
         </section>
@@ -88,11 +99,35 @@ impl TableRow {
     }
 }
 
+/// More rows than this change once a second in place of some six times: all rows are laid out when one changes.
+const FEW_ROWS: usize = 32;
+
+/// Changes when rows are to be looked at again.
+fn pace(store: Store) -> Memo<(usize, u64)> {
+    let second = store.second();
+    Memo::new(move |before: Option<&(usize, u64)>| {
+        let rows = store.listed.with(Vec::len);
+        // A moment of the past is another one also within a second.
+        match rows > FEW_ROWS && store.at.get() == 0 && store.as_of(Feed::Events).is_none() {
+            true => (rows, second.get().0),
+            false => store.on_beat(|_| (rows, before.map_or(0, |(_, beats)| beats.wrapping_add(1)))),
+        }
+    })
+}
+
 #[component]
-fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
+fn WorkerRow(
+    store: Store,
+    /// Whether what is shown of KV events is current.
+    is_current: Memo<bool>,
+    pace: Memo<(usize, u64)>,
+    worker: WorkerIx,
+) -> impl IntoView {
     let row = Memo::new(move |_| {
-        let (now, is_current) = (store.now_ms(), store.as_of(Feed::Events).is_none());
-        store.on_beat(|shown| TableRow::of(shown, worker, now, is_current))
+        pace.track_until_dropped();
+        is_current.track_until_dropped();
+        let (now, is_current) = (store.now_ms(), is_current.get_untracked());
+        store.peek(|shown| TableRow::of(shown, worker, now, is_current))
     });
     // A worker that a new run of the server does not know leaves the table in the same beat.
     let text = move |part: fn(&TableRow) -> String| {
@@ -115,7 +150,7 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
     let pick = move |_| store.pick(worker);
     let id = text(|row| row.figures.id.clone());
     let bar = text(|row| format::width(row.figures.occupancy.share.unwrap_or(0.0)));
-    let colour = move || radixscope_icicle::palette::token(worker.slot(), store.workers.get());
+    let colour = move || radixscope_icicle::palette::token(worker.slot(), store.worker_slots());
     view! {
         <tbody class=classes on:click=pick data-testid="worker" data-worker=id>
             <tr>

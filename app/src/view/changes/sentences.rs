@@ -82,7 +82,7 @@ pub(super) fn shown(store: Store, changes: &Changes) -> impl Iterator<Item = &Po
 fn blocks(blocks: &Blocks) -> String {
     let stored = format::plural(blocks.stored, "block", "blocks");
     let (evicted, moved) = (format::count(blocks.evicted), format::count(blocks.moved_in));
-    format!("{stored} stored, {evicted} evicted, {moved} moved")
+    format!("net {stored} stored, {evicted} evicted, {moved} moved")
 }
 
 fn decisions(count: Option<u64>) -> String {

@@ -93,8 +93,8 @@ pub fn CounterfactualPanel(store: Store) -> impl IntoView {
             <Show when=move || known.get() fallback=move || view! { <Nothing store/> }>
                 <div class="scroll cf-scroll">
                     <div class="cf-answer">
-                        {move || replay.get().map(|report| view! { <p class="cf-headline" data-testid="cf-headline">{headline(&report)}</p> })}
                         {move || runner.sweep.get().map(|done| view! { <Recommended report=done.report/> })}
+                        {move || replay.get().map(|report| view! { <p class="cf-headline" data-testid="cf-headline">{headline(&report)}</p> })}
                     </div>
                     <div class="cf-top">
                         <Controls store inputs busy again compute sweep><Progress runner/></Controls>

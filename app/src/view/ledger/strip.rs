@@ -36,7 +36,7 @@ pub(super) fn Strip(store: Store, decided: DecisionEntry) -> impl IntoView {
     let chosen = decided.decision.worker;
     let held = decided.overlap_blocks().map_or(0.0, |held| held as f64 / isl.max(1) as f64);
     let fill = move || {
-        format!("width: {}; --c: var({})", format::width(held), token(chosen.slot(), store.workers.get()))
+        format!("width: {}; --c: var({})", format::width(held), token(chosen.slot(), store.worker_slots()))
     };
     let mark = move |mark: StripMark| {
         let at = share(mark.blocks);

@@ -171,7 +171,7 @@ fn Lanes(store: Store, duel: Duel) -> impl IntoView {
             (blocks > 0).then(|| view! { <i class=class style=format!("width:{width}")></i> })
         };
         let parts = [part("device", device), part("lower", lower), part("computed", computed.unwrap_or(0))];
-        let colour = move || format!("--c:var({})", token(worker.slot(), store.workers.get()));
+        let colour = move || format!("--c:var({})", token(worker.slot(), store.worker_slots()));
         let beyond = (!is_chosen).then(|| {
             let sign = if beyond_chosen < 0.0 { '−' } else { '+' };
             format!(" {sign}{}", Short(tenth(beyond_chosen.abs())))

@@ -171,7 +171,7 @@ fn LaneHead(
         format!(
             "top:{}px;height:{height}px;--c:var({})",
             height * lane as f64,
-            token(worker.slot(), store.workers.get())
+            token(worker.slot(), store.worker_slots())
         )
     };
     view! {

@@ -12,6 +12,7 @@ use radixscope_state::tree::forest::Forest;
 
 use super::state::{TreePlacement, TreeView};
 use crate::format;
+use crate::store::TrackUntilDropped as _;
 use crate::store::{ViewContext, now_ms};
 use crate::theme;
 use crate::view::control::view;
@@ -177,12 +178,13 @@ pub(super) fn Layer(tree: TreeView) -> impl IntoView {
     let one = move |id: DecisionId| {
         // It outlives its entry by a moment.
         let of = Memo::new(move |before: Option<&Option<Lit>>| {
-            let now = shown.with(|shown| shown.lit.iter().find(|lit| lit.id == id).copied());
+            shown.track_until_dropped();
+            let now = shown.with_untracked(|shown| shown.lit.iter().find(|lit| lit.id == id).copied());
             now.or(before.copied().flatten())
         });
         let style = move || {
             let Some(Lit { worker, place: (x, y, height), .. }) = of.get() else { return String::new() };
-            let colour = token(worker.slot(), tree.store.workers.get());
+            let colour = token(worker.slot(), tree.store.worker_slots());
             format!("left:{x}px;top:{y}px;height:{height}px;--run:{height}px;--c:var({colour})")
         };
         let is_fading = move || of.with(|lit| lit.is_some_and(|lit| lit.is_fading));

@@ -9,13 +9,17 @@ use std::ops::Deref;
 
 use crate::changes::ChangeTree;
 use crate::completeness::Trust;
-use radixscope_model::id::{PoolIx, WorkerIx};
+use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 use radixscope_model::record::{Role, Tier};
 use radixscope_state::cluster::{Cluster, Coverage};
 use radixscope_state::tree::{NodeId, Tree};
 
 pub use labels::PoolLabel;
 pub use sums::{Sums, Unit, caption, source_name};
+
+/// Workers that left stay in lists for so long, milliseconds: whoever looks for one finds it, and where pods are replaced all the time
+/// the list is still about those that are here.
+pub const LISTED_AFTER_LEAVING_MS: u64 = 300_000;
 
 /// Whether the value of a filter in an address selects everything: what Grafana writes for a variable that is `All`.
 pub fn is_all(value: &str) -> bool {
@@ -156,6 +160,19 @@ impl<'a> ViewContext<'a> {
         let Self { cluster, only, .. } = *self;
         let workers = cluster.workers().indexed();
         workers.filter(move |(_, state)| only.is_none_or(|only| only == state.pool)).map(|(worker, _)| worker)
+    }
+
+    /// The workers shown, without those that left more than [`LISTED_AFTER_LEAVING_MS`] before `now` while others are here.
+    pub fn listed_workers(&self, now: Millis) -> Vec<WorkerIx> {
+        let is_long_gone = |worker: &WorkerIx| {
+            let departure = self.cluster.worker(*worker).and_then(|state| state.departure);
+            departure.is_some_and(|departure| now.since(departure.at_ms) > LISTED_AFTER_LEAVING_MS)
+        };
+        let all: Vec<WorkerIx> = self.worker_list().collect();
+        match all.iter().all(is_long_gone) {
+            true => all,
+            false => all.into_iter().filter(|worker| !is_long_gone(worker)).collect(),
+        }
     }
 
     /// The workers of the pool that is drawn.

@@ -7,7 +7,7 @@ use radixscope_model::record::{
 };
 use radixscope_state::cluster::Cluster;
 
-use super::{PoolQuery, ShownPools, Sums, Unit, ViewContext};
+use super::{LISTED_AFTER_LEAVING_MS, PoolQuery, ShownPools, Sums, Unit, ViewContext};
 
 const NOW: u64 = 1_800_000_000_000;
 
@@ -212,4 +212,19 @@ fn coverage_is_of_the_pools_shown_and_of_who_publishes_by_design() {
     fixture.fold(Record::Left { worker: WorkerIx(1), why: DepartureCause::Log });
     assert_eq!(workers(&fixture), 1, "who left does not count");
     assert_eq!(two_models().only("dynamo/backend").coverage().workers, 2);
+}
+
+#[test]
+fn workers_that_left_long_ago_are_not_listed_while_others_are_here() {
+    let mut fixture = Fixture::default();
+    let all = [(); 3].map(|()| fixture.worker("ns", "backend"));
+    let leave = |fixture: &mut Fixture, worker| {
+        fixture.fold(Record::Left { worker, why: DepartureCause::Discovery });
+    };
+    leave(&mut fixture, all[0]);
+    let listed = |fixture: &Fixture, after_ms: u64| fixture.all().listed_workers(Millis(NOW + after_ms));
+    assert_eq!(listed(&fixture, LISTED_AFTER_LEAVING_MS), all);
+    assert_eq!(listed(&fixture, LISTED_AFTER_LEAVING_MS + 1), all[1..]);
+    all[1..].iter().for_each(|worker| leave(&mut fixture, *worker));
+    assert_eq!(listed(&fixture, LISTED_AFTER_LEAVING_MS + 1), all, "nobody is here");
 }
