@@ -14,8 +14,7 @@ use radixscope_model::id::Millis;
 
 /// More bands than this are drawn without lines, which would hide them.
 const MAX_LINES: usize = 8;
-/// What ECharts draws in some 20 ms, so that the page is not held up once a second: 50 lines of 300 points take 165 ms, of 60 points
-/// 46 ms.
+/// So that ECharts does not hold up the page once a second: 50 lines of 300 points take it 165 ms, of 60 points 46 ms.
 const MAX_POINTS: usize = 4_000;
 /// So many steps are drawn as one point, where single ones are too many.
 const STEPS_PER_POINT: [usize; 4] = [1, 2, 5, 10];

@@ -31,15 +31,11 @@ impl Store {
     /// Whether a state is there to which nothing is added now: the server does not respond. Tracked.
     pub fn is_lost(self) -> bool {
         // What was is not changed by who answers now.
-        self.at.track_until_dropped();
-        if self.at.get_untracked() != 0 {
+        if self.at.get_until_dropped() != 0 {
             return false;
         }
-        self.link.track_until_dropped();
-        self.stale.track_until_dropped();
-        self.ready.track_until_dropped();
-        let is_current = self.link.get_untracked() == Link::Live && !self.stale.get_untracked();
-        self.ready.get_untracked() && !is_current
+        let is_current = self.link.get_until_dropped() == Link::Live && !self.stale.get_until_dropped();
+        self.ready.get_until_dropped() && !is_current
     }
 
     /// The server's clock in the last frame, or the moment looked back to: the end of every window that figures are taken over.

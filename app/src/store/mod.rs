@@ -284,8 +284,7 @@ impl Store {
     }
 
     fn look_at_tree(self, arrangement: Arrangement, look: impl FnOnce(&ViewContext<'_>, &Forest)) {
-        self.pools.track_until_dropped();
-        let pools = self.pools.get_untracked();
+        let pools = self.pools.get_until_dropped();
         self.live.update_value(|live| {
             if let Some(changes) = live.compared.tree_mut() {
                 changes.tree_mut().build_forest(arrangement);
@@ -376,8 +375,7 @@ impl Store {
 
     /// The pool whose tree is drawn. Tracked.
     pub fn pool(self) -> PoolIx {
-        self.pools.track_until_dropped();
-        self.pools.get_untracked().pool
+        self.pools.get_until_dropped().pool
     }
 
     /// Digest and the record after which the state had it. Not tracked.
@@ -397,8 +395,7 @@ impl Store {
 
     /// How many workers are known, whatever is shown of them. Tracked.
     pub fn worker_slots(self) -> usize {
-        self.workers.track_until_dropped();
-        self.workers.get_untracked()
+        self.workers.get_until_dropped()
     }
 
     /// The worker picked out everywhere, if the state knows it. Tracked.

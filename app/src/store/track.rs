@@ -3,8 +3,8 @@
 use leptos::prelude::*;
 use leptos::reactive::graph::{AnySource, Observer, Source as _, ToAnySource as _};
 
-/// What rows, chips and other short-lived parts of the page track in the store, which is there for hours. reactive_graph 0.2 removes a
-/// reader that was dropped from no list of subscribers, and goes through those lists at each change.
+/// What rows, chips and other short-lived parts of the page track in the store, which is there for hours. reactive_graph 0.2 never
+/// removes a dropped reader from the lists of subscribers, and goes through those lists at each change.
 pub(crate) trait TrackUntilDropped: Track {
     /// Itself, without its type.
     fn source(&self) -> AnySource;
@@ -16,6 +16,15 @@ pub(crate) trait TrackUntilDropped: Track {
             let source = self.source();
             on_cleanup(move || source.remove_subscriber(&reader));
         }
+    }
+
+    /// Its value, tracked so.
+    fn get_until_dropped(&self) -> Self::Value
+    where
+        Self: GetUntracked,
+    {
+        self.track_until_dropped();
+        self.get_untracked()
     }
 }
 

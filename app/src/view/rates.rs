@@ -35,12 +35,14 @@ pub(super) fn RatesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     let span = shown_span(store);
     let picked = Memo::new(move |_| store.picked());
     let hidden = Hidden::of(store, HIDDEN_KEY);
+    // Also those that left long ago: the chart may reach back to them.
+    let workers = Memo::new(move |_| {
+        let picked = picked.get();
+        let is_shown = |worker: &WorkerIx| picked.is_none_or(|of| of == *worker);
+        store.on_beat(|shown| shown.worker_list().filter(is_shown).collect::<Vec<_>>())
+    });
     let legend = Memo::new(move |_| {
-        // Also those that left long ago: the chart may reach back to them.
-        store.on_beat(|shown| {
-            let all = shown.worker_list().filter(|&worker| picked.get().is_none_or(|of| of == worker));
-            series(shown, &all.collect::<Vec<_>>(), store.workers.get())
-        })
+        workers.with(|workers| store.peek(|shown| series(shown, workers, store.workers.get())))
     });
     view! {
         <section class="panel rates" aria-labelledby="rates-title" data-testid="rates">

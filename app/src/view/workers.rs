@@ -22,14 +22,8 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
     let title = Memo::new(move |_| cached.with(|total| total.what.to_owned()));
     let count = move || store.listed.with(Vec::len);
     let is_current = Memo::new(move |_| store.as_of(Feed::Events).is_none());
-    let pace = pace(store);
-    let unlisted = Memo::new(move |_| {
-        let all = store.on_beat(|shown| shown.worker_list().count());
-        let long_gone = Some(all.saturating_sub(count())).filter(|&left| left > 0)?;
-        let minutes = LISTED_AFTER_LEAVING_MS / 60_000;
-        let workers = format::plural(long_gone as u64, "worker", "workers");
-        Some(format!("{workers} that left more than {minutes} min ago: not listed"))
-    });
+    let pace = pace(store, is_current);
+    let unlisted = unlisted(store);
     let note = Memo::new(move |_| store.on_beat(|shown| capacity_note(shown, shown.worker_list())));
     view! {
         <section class="panel workers" aria-labelledby="workers-title" data-testid="workers">
@@ -59,6 +53,17 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
             </Show>
         </section>
     }
+}
+
+/// How many workers left so long ago that tables do not list them; `None`: all are listed.
+pub(super) fn unlisted(store: Store) -> Memo<Option<String>> {
+    Memo::new(move |_| {
+        let all = store.on_beat(|shown| shown.worker_list().count());
+        let long_gone = Some(all.saturating_sub(store.listed.with(Vec::len))).filter(|&left| left > 0)?;
+        let minutes = LISTED_AFTER_LEAVING_MS / 60_000;
+        let workers = format::plural(long_gone as u64, "worker", "workers");
+        Some(format!("{workers} that left more than {minutes} min ago: not listed"))
+    })
 }
 
 #[component]
@@ -103,12 +108,12 @@ impl TableRow {
 const FEW_ROWS: usize = 32;
 
 /// Changes when rows are to be looked at again.
-fn pace(store: Store) -> Memo<(usize, u64)> {
+fn pace(store: Store, is_current: Memo<bool>) -> Memo<(usize, u64)> {
     let second = store.second();
     Memo::new(move |before: Option<&(usize, u64)>| {
         let rows = store.listed.with(Vec::len);
         // A moment of the past is another one also within a second.
-        match rows > FEW_ROWS && store.at.get() == 0 && store.as_of(Feed::Events).is_none() {
+        match rows > FEW_ROWS && store.at.get() == 0 && is_current.get() {
             true => (rows, second.get().0),
             false => store.on_beat(|_| (rows, before.map_or(0, |(_, beats)| beats.wrapping_add(1)))),
         }
@@ -125,8 +130,7 @@ fn WorkerRow(
 ) -> impl IntoView {
     let row = Memo::new(move |_| {
         pace.track_until_dropped();
-        is_current.track_until_dropped();
-        let (now, is_current) = (store.now_ms(), is_current.get_untracked());
+        let (now, is_current) = (store.now_ms(), is_current.get_until_dropped());
         store.peek(|shown| TableRow::of(shown, worker, now, is_current))
     });
     // A worker that a new run of the server does not know leaves the table in the same beat.

@@ -11,10 +11,12 @@ use crate::format;
 use crate::store::Store;
 use crate::view::chip::Chip;
 use crate::view::control::view;
+use crate::view::workers::unlisted;
 
 #[component]
 pub(super) fn Workers(store: Store, calculator: Calculator) -> impl IntoView {
     let bytes = Memo::new(move |_| calculator.bytes_per_token());
+    let unlisted = unlisted(store);
     let unknown = Memo::new(move |_| {
         store.on_beat(|cluster| {
             let now = store.now_ms();
@@ -56,6 +58,7 @@ pub(super) fn Workers(store: Store, calculator: Calculator) -> impl IntoView {
         <div class="mem-notes">
             <Legend/>
             <p class="quiet">{move || gib()}" Lifetimes and gaps are measured on a sample of blocks."</p>
+            {move || unlisted.get().map(|text| view! { <p class="quiet" data-testid="mem-unlisted">{text}</p> })}
             {move || unknown.get().into_iter().map(|(what, workers)| view! {
                 <p class="mem-missing" data-testid="mem-missing">{format!("Unknown for {}: {what}.", listed(&workers))}</p>
             }).collect_view()}

@@ -12,8 +12,7 @@ use radixscope_state::tree::forest::Forest;
 
 use super::state::{TreePlacement, TreeView};
 use crate::format;
-use crate::store::TrackUntilDropped as _;
-use crate::store::{ViewContext, now_ms};
+use crate::store::{TrackUntilDropped as _, ViewContext, now_ms};
 use crate::theme;
 use crate::view::control::view;
 

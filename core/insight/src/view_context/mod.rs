@@ -168,11 +168,8 @@ impl<'a> ViewContext<'a> {
             let departure = self.cluster.worker(*worker).and_then(|state| state.departure);
             departure.is_some_and(|departure| now.since(departure.at_ms) > LISTED_AFTER_LEAVING_MS)
         };
-        let all: Vec<WorkerIx> = self.worker_list().collect();
-        match all.iter().all(is_long_gone) {
-            true => all,
-            false => all.into_iter().filter(|worker| !is_long_gone(worker)).collect(),
-        }
+        let listed: Vec<WorkerIx> = self.worker_list().filter(|worker| !is_long_gone(worker)).collect();
+        if listed.is_empty() { self.worker_list().collect() } else { listed }
     }
 
     /// The workers of the pool that is drawn.
