@@ -10,7 +10,7 @@ use radixscope_icicle::palette::{Palette, css};
 use super::option::ChartOption;
 use super::theme::{Insets, over, over_time, time_axis};
 use radixscope_export::panel::rates::{RatesChart, band_name};
-use radixscope_model::id::Millis;
+use radixscope_insight::block_rates::BlockRates;
 
 /// More bands than this are drawn without lines, which would hide them.
 const MAX_LINES: usize = 8;
@@ -24,6 +24,7 @@ pub const INSETS: Insets = Insets { left: 48, right: 18, bottom: 22 };
 
 /// The chart of `rates`. Both halves reach to the same rate.
 pub fn option(rates: &RatesChart, palette: &Palette) -> ChartOption {
+    let rates = drawn(rates);
     let top = top_of_scale(rates.highest());
     let grid = || Grid::new().left(INSETS.left).right(INSETS.right);
     let is_written = |show: bool| AxisLabel::new().show(show);
@@ -40,7 +41,6 @@ pub fn option(rates: &RatesChart, palette: &Palette) -> ChartOption {
         .y_axis(rate_axis(top))
         .y_axis(rate_axis(top).grid_index(1).inverse(true));
     let width = if rates.bands.len() > MAX_LINES { 0.0 } else { 1.0 };
-    let points = Points::of(rates);
     rates.bands.iter().fold(chart, |chart, band| {
         let name = band_name(band);
         let colour = band.worker.map_or(palette.shared, |worker| palette.worker(worker.slot()));
@@ -54,41 +54,41 @@ pub fn option(rates: &RatesChart, palette: &Palette) -> ChartOption {
                 .line_style(LineStyle::new().width(width))
                 .area_style(AreaStyle::new().opacity(0.75))
                 .item_style(ItemStyle::new().color(css(colour)))
-                .data(over(&points.times, points.means(data)))
+                .data(over(&rates.times, data.iter().copied()))
         };
         chart.line(line(0, "stored", &band.stored)).line(line(1, "removed", &band.removed))
     })
 }
 
-/// The steps of time as they are drawn.
-struct Points {
-    /// Begin of each point's first step.
-    times: Vec<Millis>,
-    /// Number of the first step of each.
-    firsts: Vec<usize>,
-}
-
-impl Points {
-    fn of(rates: &RatesChart) -> Self {
-        let values = 2 * rates.bands.len() * rates.times.len();
-        let fits = |steps: &&usize| values.div_ceil(**steps) <= MAX_POINTS;
-        let [.., most] = STEPS_PER_POINT;
-        let steps = STEPS_PER_POINT.iter().find(fits).copied().unwrap_or(most);
-        // Whole by the clock: the values stay the same while time goes on.
-        let len_ms = rates.step_ms.max(1) * steps as u64;
-        let is_first = |at: &usize| *at == 0 || rates.times[*at].0 / len_ms != rates.times[at - 1].0 / len_ms;
-        let firsts: Vec<usize> = (0..rates.times.len()).filter(is_first).collect();
-        Self { times: firsts.iter().map(|&at| rates.times[at]).collect(), firsts }
-    }
-
-    /// The mean of the steps of each point that are known; `None`: none of them is.
-    fn means(&self, values: &[Option<f64>]) -> impl Iterator<Item = Option<f64>> {
-        self.firsts.iter().enumerate().map(|(at, &first)| {
-            let end = self.firsts.get(at + 1).copied().unwrap_or(values.len());
+/// The same with no more points than are drawn: each the mean of its steps that are known.
+fn drawn(rates: &RatesChart) -> RatesChart {
+    let values = 2 * rates.bands.len() * rates.times.len();
+    let fits = |steps: &&usize| values.div_ceil(**steps) <= MAX_POINTS;
+    let [.., most] = STEPS_PER_POINT;
+    let steps = STEPS_PER_POINT.iter().find(fits).copied().unwrap_or(most);
+    // Points begin at whole multiples of their length: their values stay the same while time goes on.
+    let step_ms = rates.step_ms.max(1) * steps as u64;
+    let is_first = |at: &usize| *at == 0 || rates.times[*at].0 / step_ms != rates.times[at - 1].0 / step_ms;
+    let firsts: Vec<usize> = (0..rates.times.len()).filter(is_first).collect();
+    let means = |values: &[Option<f64>]| {
+        let mean = |(at, &first): (usize, &usize)| {
+            let end = firsts.get(at + 1).copied().unwrap_or(values.len());
             let known = values.get(first..end).into_iter().flatten().flatten();
             let (sum, count) = known.fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
             (count > 0).then(|| sum / f64::from(count))
-        })
+        };
+        firsts.iter().enumerate().map(mean).collect()
+    };
+    let band = |band: &BlockRates| BlockRates {
+        worker: band.worker,
+        stored: means(&band.stored),
+        removed: means(&band.removed),
+    };
+    RatesChart {
+        bands: rates.bands.iter().map(band).collect(),
+        times: firsts.iter().map(|&at| rates.times[at]).collect(),
+        step_ms,
+        span: rates.span,
     }
 }
 
@@ -146,7 +146,10 @@ mod tests {
         let band = |worker| BlockRates {
             worker: Some(WorkerIx(worker)),
             stored: (0..300)
-                .map(|s| Some(f64::from(s)).filter(|_| s != 3 && !(7..12).contains(&s)))
+                .map(|s| {
+                    Some(if s == 20 { 10_000.0 } else { f64::from(s) })
+                        .filter(|_| s != 3 && !(7..12).contains(&s))
+                })
                 .collect(),
             removed: vec![None; 300],
         };
@@ -159,10 +162,12 @@ mod tests {
                 span,
             };
             let option = serde_json::to_value(option(&rates, &palette())).expect("an option");
-            option["series"].as_array().expect("series").clone()
+            (option["series"].as_array().expect("series").clone(), option["yAxis"][0]["max"].clone())
         };
-        assert_eq!(of(6)[0]["data"].as_array().map(Vec::len), Some(300));
-        let many = of(24);
+        assert_eq!(of(6).0[0]["data"].as_array().map(Vec::len), Some(300));
+        let (many, top) = of(24);
+        // The scale is of what is drawn: 24 times the mean of the five seconds with the peak, 2,015.
+        assert_eq!(top, 50_000.0);
         assert_eq!(many.len(), 48);
         // Points begin at multiples of 5 s; the first has the two seconds before the first such one.
         let data = many[0]["data"].as_array().expect("points");
