@@ -11,6 +11,8 @@ use super::option::ChartOption;
 use super::theme::{Insets, over, over_time, time_axis};
 use radixscope_export::panel::rates::{RatesChart, band_name};
 use radixscope_insight::block_rates::BlockRates;
+use radixscope_insight::time_range::TimeSpan;
+use radixscope_state::cluster::TimeSteps;
 
 /// More bands than this are drawn without lines, which would hide them.
 const MAX_LINES: usize = 8;
@@ -60,12 +62,23 @@ pub fn option(rates: &RatesChart, palette: &Palette) -> ChartOption {
     })
 }
 
+/// How many steps one point stands for, where so many bands have so many steps each.
+fn steps_per_point(bands: usize, steps: usize) -> usize {
+    let fits = |per_point: &&usize| (2 * bands * steps).div_ceil(**per_point) <= MAX_POINTS;
+    let [.., most] = STEPS_PER_POINT;
+    STEPS_PER_POINT.iter().find(fits).copied().unwrap_or(most)
+}
+
+/// Length of a point in a chart of `span` with so many bands, milliseconds.
+pub fn point_ms(bands: usize, span: TimeSpan) -> u64 {
+    let steps = TimeSteps::between(span.from, span.until, span.until);
+    let of_step = steps.len_s() * 1_000;
+    of_step * steps_per_point(bands, steps.begins().count()) as u64
+}
+
 /// The same with no more points than are drawn: each the mean of its steps that are known.
 fn drawn(rates: &RatesChart) -> RatesChart {
-    let values = 2 * rates.bands.len() * rates.times.len();
-    let fits = |steps: &&usize| values.div_ceil(**steps) <= MAX_POINTS;
-    let [.., most] = STEPS_PER_POINT;
-    let steps = STEPS_PER_POINT.iter().find(fits).copied().unwrap_or(most);
+    let steps = steps_per_point(rates.bands.len(), rates.times.len());
     // Points begin at whole multiples of their length: their values stay the same while time goes on.
     let step_ms = rates.step_ms.max(1) * steps as u64;
     let is_first = |at: &usize| *at == 0 || rates.times[*at].0 / step_ms != rates.times[at - 1].0 / step_ms;
@@ -113,7 +126,7 @@ mod tests {
     use radixscope_insight::time_range::TimeSpan;
     use radixscope_model::id::{Millis, WorkerIx};
 
-    use super::{option, top_of_scale};
+    use super::{option, point_ms, top_of_scale};
     use radixscope_icicle::testing::palette;
 
     #[test]
@@ -164,6 +177,11 @@ mod tests {
             let option = serde_json::to_value(option(&rates, &palette())).expect("an option");
             (option["series"].as_array().expect("series").clone(), option["yAxis"][0]["max"].clone())
         };
+        let minutes = |minutes: u64| TimeSpan { from: Millis(0), until: Millis(minutes * 60_000) };
+        assert_eq!(
+            [(6, 5), (7, 5), (24, 5), (24, 1)].map(|(n, m)| point_ms(n, minutes(m))),
+            [1_000, 2_000, 5_000, 1_000]
+        );
         assert_eq!(of(6).0[0]["data"].as_array().map(Vec::len), Some(300));
         let (many, top) = of(24);
         // The scale is of what is drawn: 24 times the mean of the five seconds with the peak, 2,015.

@@ -44,6 +44,16 @@ pub(super) fn Charted(
     let drawing = StoredValue::new_local(None::<Drawing>);
     let (loaded, failed) = (RwSignal::new(false), RwSignal::new(false));
     load_after_figures(store, frame, drawing, loaded, failed);
+    // In a task of its own after the frame with the figures: with many bands ECharts takes tens of milliseconds.
+    let next = StoredValue::new_local(None::<(ChartOption, String)>);
+    let draw_next = move || {
+        let Some((option, theme)) = next.try_update_value(Option::take).flatten() else { return };
+        drawing.try_update_value(|drawing| {
+            if let Some(drawing) = drawing {
+                drawing.show(&option, theme);
+            }
+        });
+    };
     let palette = Memo::new(move |_| Palette::read(theme::token, dark.get(), store.workers.get()));
     Effect::new(move |_| {
         if !loaded.get() {
@@ -52,7 +62,10 @@ pub(super) fn Charted(
         palette.with(|palette| {
             let Some(option) = option(palette) else { return };
             let theme = theme(palette, root_font_px() * TEXT);
-            drawing.update_value(|drawing| drawing.iter_mut().for_each(|d| d.show(&option, theme.clone())));
+            let is_awaited = next.try_update_value(|next| next.replace((option, theme)).is_some());
+            if is_awaited == Some(false) {
+                after_painting(draw_next);
+            }
         });
     });
     if let Some(pointed) = pointed {

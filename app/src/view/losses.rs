@@ -1,6 +1,7 @@
 //! What was lost or not understood: per source, topic and cause, with the last sample; and engines without Dynamo, each with what came of
 //! it. Opened from the status bar.
 
+use leptos::html;
 use leptos::prelude::*;
 use radixscope_export::engines::EngineRow;
 use radixscope_model::id::Decimal;
@@ -14,6 +15,7 @@ use crate::view::control::view;
 /// Id of the popover.
 pub(super) const LOSSES_ID: &str = "losses";
 
+#[derive(Clone, PartialEq)]
 struct LossRow {
     source: String,
     topic: &'static str,
@@ -26,14 +28,36 @@ struct LossRow {
 /// The popover; the button that opens it is in the status bar.
 #[component]
 pub(super) fn Losses(store: Store) -> impl IntoView {
-    let rows = move || {
+    let element = NodeRef::<html::Div>::new();
+    // Its tables are there while they are seen: they change with every update.
+    let is_open = RwSignal::new(false);
+    let toggled = move |_| {
+        let element = element.get_untracked();
+        is_open.set(element.is_some_and(|element| element.matches(":popover-open").unwrap_or_default()));
+    };
+    view! {
+        <div id=LOSSES_ID class="popover" popover="auto" aria-label="Lost and rejected messages" data-testid="losses"
+            node_ref=element on:toggle=toggled>
+            <h2>"Lost and rejected messages"</h2>
+            <p class="quiet">
+                "Lost: published, but not received here. Rejected: received, but invalid. Both since the server started."
+            </p>
+            <Show when=move || is_open.get()><LossTable store/><Engines store/></Show>
+        </div>
+    }
+}
+
+#[component]
+fn LossTable(store: Store) -> impl IntoView {
+    let rows = Memo::new(move |_| {
         let now = store.now_ms();
         store.on_beat(|cluster| {
             let mut rows = Vec::new();
             cluster.sources().iter().for_each(|source| add_rows(&mut rows, source, now));
             rows
         })
-    };
+    });
+    let has_any = Memo::new(move |_| rows.with(|rows| !rows.is_empty()));
     let row = |row: LossRow| {
         view! {
             <tr>
@@ -44,24 +68,17 @@ pub(super) fn Losses(store: Store) -> impl IntoView {
         }
     };
     view! {
-        <div id=LOSSES_ID class="popover" popover="auto" aria-label="Lost and rejected messages" data-testid="losses">
-            <h2>"Lost and rejected messages"</h2>
-            <p class="quiet">
-                "Lost: published, but not received here. Rejected: received, but invalid. Both since the server started."
-            </p>
-            <Show when=move || !rows().is_empty()
-                fallback=|| view! { <p>"None: every known message was received and valid."</p> }>
-                <table>
-                    <thead><tr>
-                        <th scope="col">"Source"</th><th scope="col">"Topic"</th><th scope="col">"Cause"</th>
-                        <th scope="col" class="n">"Messages"</th><th scope="col" class="n">"Last"</th>
-                        <th scope="col">"Last sample"</th>
-                    </tr></thead>
-                    <tbody>{move || rows().into_iter().map(row).collect_view()}</tbody>
-                </table>
-            </Show>
-            <Engines store/>
-        </div>
+        <Show when=move || has_any.get()
+            fallback=|| view! { <p>"None: every known message was received and valid."</p> }>
+            <table>
+                <thead><tr>
+                    <th scope="col">"Source"</th><th scope="col">"Topic"</th><th scope="col">"Cause"</th>
+                    <th scope="col" class="n">"Messages"</th><th scope="col" class="n">"Last"</th>
+                    <th scope="col">"Last sample"</th>
+                </tr></thead>
+                <tbody>{move || rows.get().into_iter().map(row).collect_view()}</tbody>
+            </table>
+        </Show>
     }
 }
 

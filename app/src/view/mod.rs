@@ -104,6 +104,12 @@ pub(crate) fn App() -> impl IntoView {
     let has_stage = stage::is_served();
     let (wants_stage, is_touring) = (is(stage::is_wanted), is(tour::is_asked));
     let (is_kiosk, is_bare) = (is(Address::is_kiosk), is(Address::is_bare));
+    // On the root: `:has(.kiosk)` there would look the whole page up again with every element that comes or goes.
+    Effect::new(move |_| {
+        if let Some(root) = document().document_element() {
+            let _ = root.toggle_attribute_with_force("data-kiosk", is_kiosk.get());
+        }
+    });
     view! {
         <Show when=move || !is_bare.get()>
             <a class="skip" href="#tree" on:click=move |event| {

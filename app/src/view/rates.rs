@@ -14,6 +14,7 @@ use super::time_menu::TimeMenu;
 use crate::draw::rates as chart;
 use crate::format;
 use crate::store::{Feed, Store, ViewContext};
+use crate::time_range::TimeSpan;
 use crate::url::Panel;
 use crate::view::control::view;
 
@@ -59,7 +60,7 @@ pub(super) fn RatesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
 /// The panel's chart.
 #[component]
 pub fn RatesChartView(store: Store, dark: Memo<bool>) -> impl IntoView {
-    let span = shown_span(store);
+    let span = whole_points(store, shown_span(store));
     let picked = Memo::new(move |_| store.picked());
     let hidden = Hidden::of(store, HIDDEN_KEY);
     let option = move |palette: &Palette| {
@@ -74,6 +75,23 @@ pub fn RatesChartView(store: Store, dark: Memo<bool>) -> impl IntoView {
         <TimeChart store dark id="rates-chart" insets=chart::INSETS span option
             description="Blocks stored and removed per second and worker. The table of workers has the present rates."/>
     }
+}
+
+/// The time that the chart shows. It moves on when a point is complete, which with many bands takes seconds: drawing the chart
+/// takes tens of milliseconds, and until then it would be nearly the same.
+fn whole_points(store: Store, span: Memo<TimeSpan>) -> Memo<TimeSpan> {
+    Memo::new(move |before: Option<&TimeSpan>| {
+        let span = span.get();
+        let bands = if store.picked().is_some() { 1 } else { store.workers.get().min(MAX_BANDS + 1) };
+        let has_moved_on = |before: &TimeSpan| {
+            let length = |span: &TimeSpan| span.until.since(span.from);
+            let is_later = (before.until..).contains(&span.until) && length(before) == length(&span);
+            !is_later || span.until.since(before.until) >= chart::point_ms(bands, span)
+        };
+        // A moment of the past is shown as it was.
+        let is_live = store.at.get() == 0;
+        before.copied().filter(|before| is_live && !has_moved_on(before)).unwrap_or(span)
+    })
 }
 
 /// Bands of which each is a worker's, and one for all others.

@@ -26,7 +26,7 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
     let unlisted = unlisted(store);
     let note = Memo::new(move |_| store.on_beat(|shown| capacity_note(shown, shown.worker_list())));
     view! {
-        <section class="panel workers" aria-labelledby="workers-title" data-testid="workers">
+        <section class="panel workers" class:many=move || { count() > FEW_ROWS } aria-labelledby="workers-title" data-testid="workers">
             <PanelHead store panel=Panel::Workers title="Workers">
                 <Figure id="resident" label="cached blocks, all workers" value title/>
             </PanelHead>
@@ -104,7 +104,8 @@ impl TableRow {
     }
 }
 
-/// More rows than this change once a second in place of some six times: all rows are laid out when one changes.
+/// More rows than this change once a second in place of some six times, and the table is always as high as it may be: all rows
+/// are laid out when one changes.
 const FEW_ROWS: usize = 32;
 
 /// Changes when rows are to be looked at again.
@@ -140,6 +141,9 @@ fn WorkerRow(
     let is = move |part: fn(&WorkerFigures) -> bool| {
         move || row.with(|row| row.as_ref().is_some_and(|row| part(&row.figures)))
     };
+    let facts = Memo::new(move |_| {
+        row.with(|row| row.as_ref().map(|row| row.figures.facts.clone()).unwrap_or_default())
+    });
     let picked = move || store.picked() == Some(worker);
     // All in one: where `class` is written anew, what `class:picked` had added would be gone.
     let sign = text(|row| row.sign.to_owned());
@@ -198,8 +202,7 @@ fn WorkerRow(
                         let fact = |(id, text): (&'static str, String)| {
                             view! { <span class:quiet=id.contains("tier") data-testid=id>{text}</span> }
                         };
-                        let facts = row.with(|row| row.as_ref().map(|row| row.figures.facts.clone()));
-                        facts.unwrap_or_default().into_iter().map(fact).collect_view()
+                        facts.get().into_iter().map(fact).collect_view()
                     }}
                 </td></tr>
             </Show>

@@ -73,10 +73,12 @@ pub(super) fn Timeline(store: Store) -> impl IntoView {
         field: NodeRef::new(),
         width: RwSignal::new(0.0),
     };
+    // The field is made again only where this changes, not whenever it is asked.
+    let why_none = Memo::new(move |_| store.why_no_history());
     view! {
         <section class="moments" class:looking-back=move || store.at.get() != 0 aria-label="Timeline" data-testid="timeline">
             <Tools timeline/>
-            {move || match store.why_no_history() {
+            {move || match why_none.get() {
                 "" => view! { <Field timeline/> },
                 why => view! { <p class="quiet" data-testid="timeline-none">{why}</p> },
             }}
@@ -94,7 +96,8 @@ fn Field(timeline: TimelineView) -> impl IntoView {
             resize::observe(&element, move || width.set(f64::from(measured.client_width())));
         }
     });
-    let bound = move |of: fn(TimeSpan) -> Millis| move || timeline.span().map(|span| of(span).0.to_string());
+    let span = Memo::new(move |_| timeline.span());
+    let bound = move |of: fn(TimeSpan) -> Millis| move || span.get().map(|span| of(span).0.to_string());
     let shown = move || match store.at.get() {
         0 => store.history_span().map_or(0, |span| span.until.0),
         at => at,
@@ -129,11 +132,11 @@ fn Field(timeline: TimelineView) -> impl IntoView {
             on:pointerup=move |event| timeline.release(&event) on:pointercancel=move |_| brush.set(None)
             on:dblclick=move |_| timeline.zoom.set(None) on:wheel=move |event| timeline.wheel(&event)>
             <Bands timeline/>
-            {move || marks(timeline)}
+            <Signs timeline span/>
             {move || flags::drawn(timeline)}
             {move || brushed()}
             {move || head()}
-            <div class="moments-axis" aria-hidden="true">{move || axis(timeline)}</div>
+            <Axis timeline span/>
         </div>
     }
 }
@@ -173,48 +176,84 @@ fn Bands(timeline: TimelineView) -> impl IntoView {
     }
 }
 
-/// Times in which nothing was received, findings, departures and restarts.
-fn marks(timeline: TimelineView) -> AnyView {
-    let Some(span) = timeline.span() else { return ().into_any() };
+/// Something at a time: a mark, or a gap from one moment to another.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Sign {
+    /// For tests.
+    id: &'static str,
+    class: String,
+    title: String,
+    from: Millis,
+    /// The end of a gap.
+    until: Option<Millis>,
+}
+
+/// Times in which nothing was received, findings, departures and restarts. Each keeps its element while time goes on.
+#[component]
+fn Signs(timeline: TimelineView, span: Memo<Option<TimeSpan>>) -> impl IntoView {
+    let all = Memo::new(move |_| span.get().map(|span| signs(timeline, span)).unwrap_or_default());
+    let sign = move |Sign { id, class, title, from, until }| {
+        let place = move || {
+            let Some(span) = span.get() else { return String::new() };
+            let Some(until) = until else { return left(span.share(from)) };
+            let (from, until) = (span.share(from).max(0.0), span.share(until).min(1.0));
+            format!("{}; width: {}", left(from), format::width(until - from))
+        };
+        view! { <i class=class style=place title=title data-testid=id data-at=from.0.to_string()></i> }
+    };
+    view! { <For each=move || all.get() key=Sign::clone children=sign/> }
+}
+
+/// Those within `span`.
+fn signs(timeline: TimelineView, span: TimeSpan) -> Vec<Sign> {
+    let mark = |row: &crate::timeline::TimelineRow| {
+        let worst = ["critical", "warning", "left", "restarted", "settings_changed", "info"];
+        let kind = worst.into_iter().find(|kind| row.marks.iter().any(|mark| mark.kind == *kind));
+        let texts: Vec<&str> = row.marks.iter().map(|mark| mark.text.as_str()).collect();
+        Sign {
+            id: "timeline-mark",
+            class: format!("moments-mark {}", kind.unwrap_or("resolved")),
+            title: format!("{}\n{}", time_of_day(row.at_ms), texts.join("\n")),
+            from: row.at_ms,
+            until: None,
+        }
+    };
+    let gap = |gap: TimeSpan| {
+        let (begin, end) = (time_of_day(gap.from), time_of_day(gap.until));
+        Sign {
+            id: "timeline-gap",
+            class: "moments-gap".to_owned(),
+            title: format!("Nothing was received or recorded from {begin} to {end}"),
+            from: gap.from,
+            until: Some(gap.until),
+        }
+    };
     timeline.store.with_rows(|rows| {
-        let sign = |id: &'static str, class: String, style: String, title: String, at: Millis| {
-            view! { <i class=class style=style title=title data-testid=id data-at=at.0.to_string()></i> }
-        };
-        let mark = |row: &crate::timeline::TimelineRow| {
-            let worst = ["critical", "warning", "left", "restarted", "settings_changed", "info"];
-            let kind = worst.into_iter().find(|kind| row.marks.iter().any(|mark| mark.kind == *kind));
-            let texts: Vec<&str> = row.marks.iter().map(|mark| mark.text.as_str()).collect();
-            let title = format!("{}\n{}", time_of_day(row.at_ms), texts.join("\n"));
-            let class = format!("moments-mark {}", kind.unwrap_or("resolved"));
-            sign("timeline-mark", class, left(span.share(row.at_ms)), title, row.at_ms)
-        };
-        let gap = |gap: TimeSpan| {
-            let (from, until) = (span.share(gap.from).max(0.0), span.share(gap.until).min(1.0));
-            let (begin, end) = (time_of_day(gap.from), time_of_day(gap.until));
-            let title = format!("Nothing was received or recorded from {begin} to {end}");
-            let style = format!("{}; width: {}", left(from), format::width(until - from));
-            sign("timeline-gap", "moments-gap".to_owned(), style, title, gap.from)
-        };
         let is_seen = |gap: &TimeSpan| gap.until > span.from && gap.from < span.until;
         let is_inside = |row: &&crate::timeline::TimelineRow| {
             !row.marks.is_empty() && (0.0..=1.0).contains(&span.share(row.at_ms))
         };
-        let gaps = gaps(rows).filter(is_seen).map(gap);
-        gaps.chain(rows.iter().filter(is_inside).map(mark)).collect_view().into_any()
+        gaps(rows).filter(is_seen).map(gap).chain(rows.iter().filter(is_inside).map(mark)).collect()
     })
 }
 
-fn axis(timeline: TimelineView) -> AnyView {
-    let width = timeline.width.get();
-    let Some(span) = timeline.span() else { return ().into_any() };
-    let label = |at: Millis| view! { <span style=left(span.share(at))>{time_of_day(at)}</span> };
-    // One at the very edge would be cut.
-    let is_inside = |at: &Millis| {
-        let edge = LABEL_PX / 2.0 / width.max(1.0);
-        (edge..=1.0 - edge).contains(&span.share(*at))
+/// Times of day below the bands.
+#[component]
+fn Axis(timeline: TimelineView, span: Memo<Option<TimeSpan>>) -> impl IntoView {
+    let all = Memo::new(move |_| {
+        let (Some(span), width) = (span.get(), timeline.width.get()) else { return Vec::new() };
+        // One at the very edge would be cut.
+        let is_inside = |at: &Millis| {
+            let edge = LABEL_PX / 2.0 / width.max(1.0);
+            (edge..=1.0 - edge).contains(&span.share(*at))
+        };
+        labels(span, (width / LABEL_PX) as u64).into_iter().filter(is_inside).collect()
+    });
+    let label = move |at: Millis| {
+        let place = move || span.get().map(|span| left(span.share(at)));
+        view! { <span style=place>{time_of_day(at)}</span> }
     };
-    let all = labels(span, (width / LABEL_PX) as u64);
-    all.into_iter().filter(is_inside).map(label).collect_view().into_any()
+    view! { <div class="moments-axis" aria-hidden="true"><For each=move || all.get() key=|at| *at children=label/></div> }
 }
 
 fn left(share: f64) -> String {
