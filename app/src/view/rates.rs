@@ -3,8 +3,7 @@
 use leptos::prelude::*;
 use radixscope_export::panel::rates::{self, REMOVED, RatesChart, STORED, TITLE};
 use radixscope_icicle::palette::{Palette, Pattern, label, token};
-use radixscope_insight::block_rates::{MAX_BANDS, OTHERS};
-use radixscope_model::id::WorkerIx;
+use radixscope_insight::block_rates::{BandWorkers, OTHERS, band_workers};
 
 use super::figure::{Figure, PanelHead};
 use super::lazy::{AfterFigures, LazyView};
@@ -34,16 +33,17 @@ pub(super) fn RatesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     let mean = move |at: usize| Memo::new(move |_| means.with(|means| means[at].clone()));
     let mean_title = format!("All workers, {}", rates::mean_window());
     let span = shown_span(store);
-    let picked = Memo::new(move |_| store.picked());
     let hidden = Hidden::of(store, HIDDEN_KEY);
-    // Also those that left long ago: the chart may reach back to them.
-    let workers = Memo::new(move |_| {
-        let picked = picked.get();
-        let is_shown = |worker: &WorkerIx| picked.is_none_or(|of| of == *worker);
-        store.on_beat(|shown| shown.worker_list().filter(is_shown).collect::<Vec<_>>())
+    let bands = Memo::new(move |_| {
+        let (span, picked) = (span.get(), store.picked());
+        store.on_beat(|shown| band_workers(shown, picked, span.from))
     });
     let legend = Memo::new(move |_| {
-        workers.with(|workers| store.peek(|shown| series(shown, workers, store.workers.get())))
+        bands.with(|bands| store.peek(|shown| legend_entries(shown, bands, store.workers.get())))
+    });
+    let units = Memo::new(move |_| match point_ms(store, hidden, span.get()) / 1_000 {
+        0..=1 => format!("↑ {STORED} ↓ {REMOVED}"),
+        seconds => format!("↑ {STORED} ↓ {REMOVED} · means of {seconds} s"),
     });
     view! {
         <section class="panel rates" aria-labelledby="rates-title" data-testid="rates">
@@ -51,7 +51,7 @@ pub(super) fn RatesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
                 <Figure id="stored-rate-all" label=STORED value=mean(0) title=mean_title.clone()/>
                 <Figure id="removed-rate-all" label=REMOVED value=mean(1) title=mean_title/>
             </PanelHead>
-            <div class="chart-tools"><Legend hidden all=legend/><span class="quiet">{format!("↑ {STORED} ↓ {REMOVED}")}</span><TimeMenu store span/></div>
+            <div class="chart-tools"><Legend hidden all=legend/><span class="quiet" data-testid="rates-units">{move || units.get()}</span><TimeMenu store span/></div>
             <AfterFigures of=LazyView::RatesChart store dark/>
         </section>
     }
@@ -60,9 +60,9 @@ pub(super) fn RatesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
 /// The panel's chart.
 #[component]
 pub fn RatesChartView(store: Store, dark: Memo<bool>) -> impl IntoView {
-    let span = whole_points(store, shown_span(store));
-    let picked = Memo::new(move |_| store.picked());
     let hidden = Hidden::of(store, HIDDEN_KEY);
+    let span = whole_points(store, hidden, shown_span(store));
+    let picked = Memo::new(move |_| store.picked());
     let option = move |palette: &Palette| {
         let (span, picked) = (span.get(), picked.get());
         store.pools.track();
@@ -77,16 +77,25 @@ pub fn RatesChartView(store: Store, dark: Memo<bool>) -> impl IntoView {
     }
 }
 
+/// Length of the chart's points, milliseconds. Tracked.
+fn point_ms(store: Store, hidden: Hidden, span: TimeSpan) -> u64 {
+    let picked = store.picked();
+    let bands = store.peek(|shown| {
+        let all = band_workers(shown, picked, span.from);
+        all.iter().filter(|band| !hidden.has(&band.id(shown))).count()
+    });
+    chart::point_ms(bands, span)
+}
+
 /// The time that the chart shows. It moves on when a point is complete, which with many bands takes seconds: drawing the chart
 /// takes tens of milliseconds, and until then it would be nearly the same.
-fn whole_points(store: Store, span: Memo<TimeSpan>) -> Memo<TimeSpan> {
+fn whole_points(store: Store, hidden: Hidden, span: Memo<TimeSpan>) -> Memo<TimeSpan> {
     Memo::new(move |before: Option<&TimeSpan>| {
         let span = span.get();
-        let bands = if store.picked().is_some() { 1 } else { store.workers.get().min(MAX_BANDS + 1) };
         let has_moved_on = |before: &TimeSpan| {
             let length = |span: &TimeSpan| span.until.since(span.from);
             let is_later = (before.until..).contains(&span.until) && length(before) == length(&span);
-            !is_later || span.until.since(before.until) >= chart::point_ms(bands, span)
+            !is_later || span.until.since(before.until) >= point_ms(store, hidden, span)
         };
         // A moment of the past is shown as it was.
         let is_live = store.at.get() == 0;
@@ -94,23 +103,13 @@ fn whole_points(store: Store, span: Memo<TimeSpan>) -> Memo<TimeSpan> {
     })
 }
 
-/// Bands of which each is a worker's, and one for all others.
-fn series(shown: &ViewContext<'_>, workers: &[WorkerIx], of: usize) -> Vec<LegendEntry> {
-    let alone = workers.iter().filter(|worker| worker.slot().at() < MAX_BANDS || workers.len() == 1);
-    let of_worker = |&worker: &WorkerIx| {
-        let id = shown.worker(worker)?.id.to_string();
-        let (swatch, colour) = (Pattern::of(worker.slot()).class(), token(worker.slot(), of));
-        Some(LegendEntry { id, name: label(worker), swatch, colour })
+fn legend_entries(shown: &ViewContext<'_>, bands: &[BandWorkers], of: usize) -> Vec<LegendEntry> {
+    let entry = |band: &BandWorkers| {
+        let (name, swatch, colour) = match band.worker {
+            Some(worker) => (label(worker), Pattern::of(worker.slot()).class(), token(worker.slot(), of)),
+            None => (OTHERS.to_owned(), "", "--tree-shared".to_owned()),
+        };
+        LegendEntry { id: band.id(shown), name, swatch, colour }
     };
-    let all = alone.filter_map(of_worker);
-    let others =
-        (workers.len() > 1 && workers.iter().any(|worker| worker.slot().at() >= MAX_BANDS)).then(|| {
-            LegendEntry {
-                id: OTHERS.to_owned(),
-                name: OTHERS.to_owned(),
-                swatch: "",
-                colour: "--tree-shared".to_owned(),
-            }
-        });
-    all.chain(others).collect()
+    bands.iter().map(entry).collect()
 }

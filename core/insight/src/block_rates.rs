@@ -33,8 +33,35 @@ pub fn mean(shown: &ViewContext<'_>, picked: Option<WorkerIx>, now: Millis) -> O
         .reduce(|sum, more| (sum.0 + more.0, sum.1 + more.1))
 }
 
-/// The bands of the workers shown, or of the one that is `picked`; without those of which `is_hidden` says so of the
-/// worker's id, or of [`OTHERS`].
+/// The workers of one band.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BandWorkers {
+    /// The one; `None`: all workers beyond [`MAX_BANDS`].
+    pub worker: Option<WorkerIx>,
+    workers: Vec<WorkerIx>,
+}
+
+impl BandWorkers {
+    /// Name of the band in addresses: the worker's id, or [`OTHERS`].
+    pub fn id(&self, shown: &ViewContext<'_>) -> String {
+        let worker = self.worker.and_then(|worker| shown.worker(worker));
+        worker.map_or(OTHERS.to_owned(), |state| state.id.to_string())
+    }
+}
+
+/// Which bands there are from `from` on: of the workers shown, or of the one that is `picked`.
+pub fn band_workers(shown: &ViewContext<'_>, picked: Option<WorkerIx>, from: Millis) -> Vec<BandWorkers> {
+    let workers = shown.workers_since(from).filter(|&worker| picked.is_none_or(|picked| picked == worker));
+    let (alone, others): (Vec<_>, Vec<_>) =
+        workers.partition(|worker| worker.slot().at() < MAX_BANDS || picked.is_some());
+    let one = |worker| BandWorkers { worker: Some(worker), workers: vec![worker] };
+    let others = Some(others).filter(|workers| !workers.is_empty());
+    let others = others.map(|workers| BandWorkers { worker: None, workers });
+    alone.into_iter().map(one).chain(others).collect()
+}
+
+/// The bands of the workers shown, or of the one that is `picked`; without those of which `is_hidden` says so of their
+/// [`BandWorkers::id`].
 pub fn bands(
     shown: &ViewContext<'_>,
     picked: Option<WorkerIx>,
@@ -42,25 +69,23 @@ pub fn bands(
     is_hidden: impl Fn(&str) -> bool,
 ) -> Vec<BlockRates> {
     let per_s = |blocks: u32| f64::from(blocks) / steps.len_s() as f64;
-    let mut bands: Vec<BlockRates> = Vec::new();
-    for worker in shown.worker_list().filter(|&w| picked.is_none_or(|picked| picked == w)) {
-        let is_alone = worker.slot().at() < MAX_BANDS || picked.is_some();
-        let id = shown.worker(worker).filter(|_| is_alone).map(|state| state.id.to_string());
-        if is_hidden(id.as_deref().unwrap_or(OTHERS)) {
-            continue;
-        }
+    let rates_of = |worker: WorkerIx| {
         let of = |n: fn(Bucket) -> u32| move |bucket: Option<Bucket>| bucket.map(|b| per_s(n(b)));
-        let (stored, removed): (Vec<_>, Vec<_>) =
-            shown.rates_in(worker, steps).map(|b| (of(|b| b.stored)(b), of(|b| b.removed)(b))).unzip();
-        match bands.last_mut().filter(|band| !is_alone && band.worker.is_none()) {
-            Some(others) => {
-                add(&mut others.stored, &stored);
-                add(&mut others.removed, &removed);
-            }
-            None => bands.push(BlockRates { worker: is_alone.then_some(worker), stored, removed }),
-        }
-    }
-    bands
+        shown.rates_in(worker, steps).map(|b| (of(|b| b.stored)(b), of(|b| b.removed)(b))).unzip()
+    };
+    let band = |BandWorkers { worker, workers }| {
+        let rates = workers.into_iter().map(rates_of);
+        let sum = rates.reduce(|mut sum: (Vec<_>, Vec<_>), (stored, removed)| {
+            add(&mut sum.0, &stored);
+            add(&mut sum.1, &removed);
+            sum
+        });
+        let (stored, removed) = sum.unwrap_or_default();
+        BlockRates { worker, stored, removed }
+    };
+    let from = steps.begins().next().unwrap_or_default();
+    let all = band_workers(shown, picked, from).into_iter();
+    all.filter(|band| !is_hidden(&band.id(shown))).map(band).collect()
 }
 
 /// The highest sum of `bands` at any time, of blocks stored or of blocks removed, whichever is more: both directions are drawn on

@@ -168,6 +168,9 @@ async fn it_pauses_restarts_with_a_seed_and_folds() {
         .await;
         page.click("stage-restart-now").await;
         until_stage(&server, "it restarted with a seed of 64 bits", "/seed", json!("18446744073709551615")).await;
+        // While it runs, page and server are at the same record only by chance.
+        page.click("stage-pause").await;
+        until_stage(&server, "it is paused again", "/paused", json!(true)).await;
         page.agrees_with(&server).await;
         page.click("stage-fold").await;
         page.until("folded it says what is steered", async |page| {

@@ -11,7 +11,7 @@ use crate::changes::ChangeTree;
 use crate::completeness::Trust;
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 use radixscope_model::record::{Role, Tier};
-use radixscope_state::cluster::{Cluster, Coverage};
+use radixscope_state::cluster::{Cluster, Coverage, WorkerState};
 use radixscope_state::tree::{NodeId, Tree};
 
 pub use labels::PoolLabel;
@@ -162,13 +162,21 @@ impl<'a> ViewContext<'a> {
         workers.filter(move |(_, state)| only.is_none_or(|only| only == state.pool)).map(|(worker, _)| worker)
     }
 
+    /// The workers shown, without those of which nothing can have come from `from` on: they left before.
+    pub fn workers_since(&self, from: Millis) -> impl Iterator<Item = WorkerIx> + use<'a> {
+        let cluster = self.cluster;
+        self.worker_list().filter(move |worker| {
+            let left = |state: &WorkerState| {
+                Some(state.departure?.at_ms.max(state.last_event_ms.unwrap_or_default()))
+            };
+            cluster.worker(*worker).and_then(left).is_none_or(|left| left >= from)
+        })
+    }
+
     /// The workers shown, without those that left more than [`LISTED_AFTER_LEAVING_MS`] before `now` while others are here.
     pub fn listed_workers(&self, now: Millis) -> Vec<WorkerIx> {
-        let is_long_gone = |worker: &WorkerIx| {
-            let departure = self.cluster.worker(*worker).and_then(|state| state.departure);
-            departure.is_some_and(|departure| now.since(departure.at_ms) > LISTED_AFTER_LEAVING_MS)
-        };
-        let listed: Vec<WorkerIx> = self.worker_list().filter(|worker| !is_long_gone(worker)).collect();
+        let since = Millis(now.0.saturating_sub(LISTED_AFTER_LEAVING_MS));
+        let listed: Vec<WorkerIx> = self.workers_since(since).collect();
         if listed.is_empty() { self.worker_list().collect() } else { listed }
     }
 

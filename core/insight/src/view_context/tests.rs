@@ -7,6 +7,8 @@ use radixscope_model::record::{
 };
 use radixscope_state::cluster::Cluster;
 
+use crate::block_rates::{MAX_BANDS, OTHERS, band_workers};
+
 use super::{LISTED_AFTER_LEAVING_MS, PoolQuery, ShownPools, Sums, Unit, ViewContext};
 
 const NOW: u64 = 1_800_000_000_000;
@@ -227,4 +229,23 @@ fn workers_that_left_long_ago_are_not_listed_while_others_are_here() {
     assert_eq!(listed(&fixture, LISTED_AFTER_LEAVING_MS + 1), all[1..]);
     all[1..].iter().for_each(|worker| leave(&mut fixture, *worker));
     assert_eq!(listed(&fixture, LISTED_AFTER_LEAVING_MS + 1), all, "nobody is here");
+}
+
+#[test]
+fn rates_have_a_band_for_each_worker_that_was_there_and_one_for_those_beyond_the_colours() {
+    let mut fixture = Fixture::default();
+    let all: Vec<WorkerIx> = (0..MAX_BANDS + 2).map(|_| fixture.worker("ns", "backend")).collect();
+    fixture.fold(Record::Left { worker: all[0], why: DepartureCause::Discovery });
+    let ids = |picked, from| {
+        let shown = fixture.all();
+        let bands = band_workers(&shown, picked, Millis(from));
+        bands.iter().map(|band| band.id(&shown)).collect::<Vec<_>>()
+    };
+    let id = |at: usize| format!("{}/0", 100 + at);
+    let until_now = ids(None, NOW);
+    assert_eq!((until_now.len(), &until_now[0]), (MAX_BANDS + 1, &id(0)));
+    assert_eq!(until_now.last().map(String::as_str), Some(OTHERS));
+    let later = ids(None, NOW + 1);
+    assert_eq!((later.len(), &later[0]), (MAX_BANDS, &id(1)), "it left before");
+    assert_eq!(ids(Some(all[MAX_BANDS + 1]), NOW), [id(MAX_BANDS + 1)], "one alone has its own");
 }
