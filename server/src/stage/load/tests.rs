@@ -275,7 +275,8 @@ async fn times_are_those_of_tokens() {
         let [ttft, itl, duration] =
             [measured.ttft_us, measured.itl_us, measured.duration_us].map(Option::unwrap);
         assert!(ttft >= 100_000 && duration >= 200_000 && duration > ttft, "{measured:?}");
-        assert_eq!(itl, (duration - ttft) / 4, "five tokens have four gaps");
+        // Each of them is cut to whole microseconds by itself.
+        assert!(itl.abs_diff((duration - ttft) / 4) <= 1, "five tokens have four gaps: {measured:?}");
     }
     assert_eq!(ran.measured.len(), 3);
 }
