@@ -41,9 +41,9 @@ pub(super) fn RatesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     let legend = Memo::new(move |_| {
         bands.with(|bands| store.peek(|shown| legend_entries(shown, bands, store.workers.get())))
     });
-    let units = Memo::new(move |_| match point_ms(store, hidden, span.get()) / 1_000 {
-        0..=1 => format!("↑ {STORED} ↓ {REMOVED}"),
-        seconds => format!("↑ {STORED} ↓ {REMOVED} · means of {seconds} s"),
+    let points = Memo::new(move |_| match point_ms(store, hidden, span.get()) / 1_000 {
+        0..=1 => String::new(),
+        seconds => format!("means of {seconds} s"),
     });
     view! {
         <section class="panel rates" aria-labelledby="rates-title" data-testid="rates">
@@ -51,7 +51,7 @@ pub(super) fn RatesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
                 <Figure id="stored-rate-all" label=STORED value=mean(0) title=mean_title.clone()/>
                 <Figure id="removed-rate-all" label=REMOVED value=mean(1) title=mean_title/>
             </PanelHead>
-            <div class="chart-tools"><Legend hidden all=legend/><span class="quiet" data-testid="rates-units">{move || units.get()}</span><TimeMenu store span/></div>
+            <div class="chart-tools"><Legend hidden all=legend/><span class="quiet" title=points>{format!("↑ {STORED} ↓ {REMOVED}")} <span class="points" data-testid="rates-points">{points}</span></span><TimeMenu store span/></div>
             <AfterFigures of=LazyView::RatesChart store dark/>
         </section>
     }
