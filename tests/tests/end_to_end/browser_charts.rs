@@ -317,3 +317,29 @@ async fn a_time_that_is_not_understood_is_named() {
     })
     .await;
 }
+
+/// With many bands a point stands for several seconds, which the panel says; with one it does not.
+#[tokio::test]
+async fn points_that_are_means_are_named_and_are_what_is_drawn() {
+    let server = standing(&["--workers", "7"]).await;
+    with_page(async |page| {
+        open(page, &server, "/?view=rates").await;
+        let until_points = async |words: &str, step_ms: u64| {
+            page.until(&format!("points of {step_ms} ms"), async |page| {
+                let named = page.text("rates-points").await;
+                let data = option(page, "rates-chart", "series[0].data").await;
+                let at = |point: usize| data[point][0].as_u64();
+                let step = at(3).zip(at(2)).map(|(later, earlier)| later - earlier);
+                let is_so = named.as_deref() == Some(words) && step == Some(step_ms);
+                wait::expect(is_so, || format!("{named:?}, {step:?}"))
+            })
+            .await;
+        };
+        until_points("means of 2 s", 2_000).await;
+        let worker = server.cluster().await["workers"][0]["worker_id"].clone();
+        let worker = worker.as_str().expect("an id").to_owned();
+        open(page, &server, &format!("/?view=rates&worker={worker}")).await;
+        until_points("", 1_000).await;
+    })
+    .await;
+}
