@@ -13,7 +13,7 @@ use super::time_menu::TimeMenu;
 use crate::draw::rates as chart;
 use crate::format;
 use crate::store::{Feed, Store, ViewContext};
-use crate::time_range::TimeSpan;
+use crate::time_range::{TimePoint, TimeSpan};
 use crate::url::Panel;
 use crate::view::control::view;
 
@@ -41,10 +41,11 @@ pub(super) fn RatesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     let legend = Memo::new(move |_| {
         bands.with(|bands| store.peek(|shown| legend_entries(shown, bands, store.workers.get())))
     });
-    let points = Memo::new(move |_| match point_ms(store, hidden, span.get()) / 1_000 {
-        0..=1 => String::new(),
-        seconds => format!("means of {seconds} s"),
-    });
+    let points =
+        Memo::new(move |_| match bands.with(|bands| point_ms(store, hidden, bands, span.get())) / 1_000 {
+            0..=1 => String::new(),
+            seconds => format!("means of {seconds} s"),
+        });
     view! {
         <section class="panel rates" aria-labelledby="rates-title" data-testid="rates">
             <PanelHead store panel=Panel::Rates title=TITLE>
@@ -77,13 +78,10 @@ pub fn RatesChartView(store: Store, dark: Memo<bool>) -> impl IntoView {
     }
 }
 
-/// Length of the chart's points, milliseconds. Tracked.
-fn point_ms(store: Store, hidden: Hidden, span: TimeSpan) -> u64 {
-    let picked = store.picked();
-    let bands = store.peek(|shown| {
-        let all = band_workers(shown, picked, span.from);
-        all.iter().filter(|band| !hidden.has(&band.id(shown))).count()
-    });
+/// Length of the chart's points with these bands, milliseconds. Tracked.
+fn point_ms(store: Store, hidden: Hidden, bands: &[BandWorkers], span: TimeSpan) -> u64 {
+    let is_shown = |shown: &ViewContext<'_>, band: &BandWorkers| !hidden.has(&band.id(shown));
+    let bands = store.peek(|shown| bands.iter().filter(|band| is_shown(shown, band)).count());
     chart::point_ms(bands, span)
 }
 
@@ -91,15 +89,16 @@ fn point_ms(store: Store, hidden: Hidden, span: TimeSpan) -> u64 {
 /// takes tens of milliseconds, and until then it would be nearly the same.
 fn whole_points(store: Store, hidden: Hidden, span: Memo<TimeSpan>) -> Memo<TimeSpan> {
     Memo::new(move |before: Option<&TimeSpan>| {
-        let span = span.get();
-        let has_moved_on = |before: &TimeSpan| {
-            let length = |span: &TimeSpan| span.until.since(span.from);
-            let is_later = (before.until..).contains(&span.until) && length(before) == length(&span);
-            !is_later || span.until.since(before.until) >= point_ms(store, hidden, span)
-        };
-        // A moment of the past is shown as it was.
-        let is_live = store.at.get() == 0;
-        before.copied().filter(|before| is_live && !has_moved_on(before)).unwrap_or(span)
+        let (span, picked) = (span.get(), store.picked());
+        let follows_now = store.address.with(|address| matches!(address.range.to, TimePoint::Ago(_)));
+        // A moment of the past and a time that was chosen are shown as they are.
+        if store.at.get() != 0 || !follows_now {
+            return span;
+        }
+        let bands = store.peek(|shown| band_workers(shown, picked, span.from));
+        let point_ms = point_ms(store, hidden, &bands, span).max(1);
+        let place = |span: &TimeSpan| (span.until.0 / point_ms, span.until.since(span.from));
+        before.copied().filter(|before| place(before) == place(&span)).unwrap_or(span)
     })
 }
 
