@@ -7,7 +7,7 @@
 //! keys    the keyboard         theme  dark or light   format  numbers as text
 //! past    any moment of what the server keeps   timeline  the rows of it
 //! player  a recording in the server's place, in a Web Worker
-//! asset   addresses of the page's files
+//! asset   addresses of the page's files             tasks   effects, a few at a time
 //! ```
 //! What needs no browser (`draw::rates`, `format`, `url` …) compiles and is tested on the host.
 #![forbid(unsafe_code)]
@@ -31,6 +31,8 @@ pub mod keys;
 #[cfg(target_arch = "wasm32")]
 pub mod store;
 #[cfg(target_arch = "wasm32")]
+mod tasks;
+#[cfg(target_arch = "wasm32")]
 pub mod theme;
 #[cfg(target_arch = "wasm32")]
 #[expect(unreachable_pub, reason = "what the component macro writes is public whatever the component is")]
@@ -45,5 +47,6 @@ pub mod view;
 pub fn start(chunks: &'static [view::lazy::Chunk]) {
     console_error_panic_hook::set_once();
     view::lazy::set_chunks(chunks);
+    tasks::run_in_slices();
     leptos::mount::mount_to_body(view::App);
 }

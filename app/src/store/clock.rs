@@ -5,6 +5,7 @@ use std::time::Duration;
 use leptos::prelude::*;
 
 use super::Store;
+use crate::tasks;
 
 /// Shortest time between two updates of numbers. Faster is flicker; slower is felt.
 const BEAT_MS: f64 = 150.0;
@@ -46,6 +47,7 @@ impl Store {
     /// Numbers follow at once: the state is another one, and panels must not speak of two at a time.
     pub(super) fn beat_now(self) {
         self.live.update_value(|live| live.pace.last_beat_ms = now_ms());
+        tasks::all_at_once();
         self.beat.update(|b| *b += 1);
     }
 
@@ -67,7 +69,7 @@ impl Store {
         });
         self.version.update(|v| *v += 1);
         match wait_ms.flatten() {
-            Some(None) => self.beat_in_frame(),
+            Some(None) => set_timeout(move || self.beat_in_task(), Duration::ZERO),
             Some(Some(wait_ms)) => {
                 let in_time = move || {
                     self.live.try_update_value(|live| live.pace.beat_requested = false);
@@ -79,15 +81,22 @@ impl Store {
         }
     }
 
-    /// An update of numbers, and how long it takes: what waits runs after the frame is laid out and painted.
-    fn beat_in_frame(self) {
+    /// An update of numbers in a task of its own, since the frame's has layout and painting to do, and how long both take.
+    fn beat_in_task(self) {
         let began_ms = now_ms();
         self.beat.update(|b| *b += 1);
-        let ended = move || {
-            let took_ms = now_ms() - began_ms;
-            self.live.try_update_value(|live| live.pace.beat_took_ms = took_ms);
-        };
-        set_timeout(ended, Duration::ZERO);
+        // Due after all effects of the update.
+        leptos::task::spawn_local(async move {
+            let effects_ms = now_ms() - began_ms;
+            request_animation_frame(move || {
+                let began_ms = now_ms();
+                let painted = move || {
+                    let took_ms = effects_ms + now_ms() - began_ms;
+                    self.live.try_update_value(|live| live.pace.beat_took_ms = took_ms);
+                };
+                set_timeout(painted, Duration::ZERO);
+            });
+        });
     }
 }
 

@@ -198,7 +198,7 @@ fn hit_rate(shown: &ViewContext<'_>, now: Millis, round_robin: Option<RoundRobin
             title.push_str(
                 ". round-robin not simulated yet: Counterfactual simulates it with the recorded requests",
             );
-            (String::new(), "round-robin not simulated")
+            (String::new(), "round-robin –")
         }
     };
     Tile { value: sums.rate_text(), status_text, more, hint, title, ..Tile::default() }

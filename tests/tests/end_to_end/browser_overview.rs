@@ -73,7 +73,7 @@ async fn the_figures_are_the_apis_and_lead_to_the_panels_that_explain_them() {
         let rate: f64 = rate.trim_end_matches(" %").parse().unwrap_or_else(|_| panic!("a share: {rate}"));
         // The window of the page is some seconds longer.
         assert!((rate - 100.0 * chosen / prompts).abs() < 4.0, "{shown}: {chosen} of {prompts}");
-        assert!(shown.contains("round-robin not simulated"), "no other figure of round-robin: {shown}");
+        assert!(shown.contains("round-robin –"), "no other figure of round-robin: {shown}");
 
         for (id, panel) in [("summary-itl", "latency"), ("summary-hit-rate", "decisions")] {
             page.open(&server.url("/")).await;
