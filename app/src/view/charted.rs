@@ -44,7 +44,7 @@ pub(super) fn Charted(
     let drawing = StoredValue::new_local(None::<Drawing>);
     let (loaded, failed) = (RwSignal::new(false), RwSignal::new(false));
     load_after_figures(store, frame, drawing, loaded, failed);
-    // In a task of its own after the frame with the figures: with many bands ECharts takes tens of milliseconds.
+    // In a task of its own after the frame with the figures: with many bands ECharts takes tens of milliseconds, part of them for layout.
     let next = StoredValue::new_local(None::<(ChartOption, String)>);
     let draw_next = move || {
         let Some((option, theme)) = next.try_update_value(Option::take).flatten() else { return };

@@ -5,6 +5,7 @@
 
 use std::pin::Pin;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -167,8 +168,8 @@ pub(super) fn AfterFigures(of: LazyView, store: Store, dark: Memo<bool>) -> impl
 
 /// Calls `then` when what is in the document now has been painted.
 pub(super) fn after_painting(then: impl FnOnce() + 'static) {
-    // Two frames: the first paints it.
-    request_animation_frame(move || request_animation_frame(then));
+    // A task after the frame that paints it: in a frame it would hold up the next picture.
+    request_animation_frame(move || set_timeout(then, Duration::ZERO));
 }
 
 /// Id of the view's heading, if that has the focus.

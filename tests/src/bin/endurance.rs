@@ -42,12 +42,14 @@ const MAX_SLOPE_ERROR: f64 = 2.5;
 /// Share of the time in which the main thread was held up for 50 ms or longer, percent.
 const MAX_LONG_PERCENT: f64 = 2.0;
 
-/// Counts tasks of 50 ms or longer, as browsers report them.
+/// Counts tasks of 50 ms or longer, as browsers report them, but for those in which heaps are measured.
 const WATCH: &str = "
     window.longTasks = { count: 0, ms: 0, most: 0 };
+    window.measured = { from: 0, to: 0 };
     new PerformanceObserver(list => {
-        for (const { duration } of list.getEntries()) {
+        for (const { startTime, duration } of list.getEntries()) {
             if (duration > 30_000) continue; // the machine slept
+            if (startTime < measured.to && startTime + duration > measured.from) continue;
             longTasks.count += 1; longTasks.ms += duration; longTasks.most = Math.max(longTasks.most, duration);
         }
     }).observe({ type: 'longtask', buffered: true });
@@ -220,7 +222,9 @@ impl View {
     }
 
     async fn sample(&self, page: &Page) -> Sample {
+        page.eval("window.measured = { from: performance.now(), to: Infinity }").await;
         page.devtools("HeapProfiler.collectGarbage", json!({})).await;
+        page.eval("window.measured.to = performance.now()").await;
         let metrics = page.devtools("Performance.getMetrics", json!({})).await;
         let metric = |name: &str| {
             let all = metrics["metrics"].as_array().expect("a list");
@@ -273,6 +277,7 @@ fn report(all: &[Rc<RefCell<Seen>>], records_per_s: Option<f64>, warm_up_s: f64)
             "memory_bytes": seen.samples.iter().map(|s| s.memory).collect::<Vec<_>>(),
             "heap_bytes": seen.samples.iter().map(|s| s.heap).collect::<Vec<_>>(),
             "nodes": seen.samples.iter().map(|s| s.nodes).collect::<Vec<_>>(),
+            "long_tasks_ms": seen.samples.iter().map(|s| s.long_tasks["ms"].as_f64()).collect::<Vec<_>>(),
         }));
     }
     json!({"rows": rows, "samples": samples})
