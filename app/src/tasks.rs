@@ -1,8 +1,8 @@
-//! Runs what a change of signals causes: effects, a few at a time, so that the page answers to hands between them.
+//! Runs effects, which follow changes of signals, a few at a time: keys and pointer are answered between them.
 //!
-//! Leptos wakes each effect as a task of its own, and the browser's queue of microtasks runs all of them before anything else. Numbers of
-//! many workers take a slow machine longer than a hand may wait: what has not run after [`SLICE_MS`] goes on in the browser's next task.
-//! What must be seen all at once, such as another moment of the past, is not cut ([`all_at_once`]).
+//! Leptos wakes each effect as a task of its own, and the browser's queue of microtasks runs all of them before anything else. On a slow
+//! machine the numbers of many workers take longer than a person should wait: what has not run after [`SLICE_MS`] goes on in the browser's
+//! next task. What must be seen all at once, such as another moment of the past, is not cut ([`all_at_once`]).
 
 use std::cell::Cell;
 
@@ -56,6 +56,7 @@ async fn run() {
     let due = DUE.with(|due| *due);
     let turn = NextTurn::new();
     loop {
+        // Until something is due.
         due.tick().await;
         let mut began_ms = now_ms();
         while due.try_tick() {
