@@ -343,6 +343,9 @@ mod tests {
         // 3.6 MB an hour.
         let grows = |n: usize| 200_000_000 + noise(n) + n as u64 * 10_000;
         assert_eq!(outcome_of(part(grows, 2_000), "memory after"), Outcome::Beyond);
+        // 3.6 MB an hour less, with an error above that of a slope that is known.
+        let falls = |n: usize| 200_000_000 + 4 * noise(n) - n as u64 * 10_000;
+        assert_eq!(outcome_of(part(falls, 400), "memory after"), Outcome::Within);
         assert_eq!(outcome_of(part(noise, 12), "memory after"), Outcome::Unknown);
         assert_eq!(outcome_of(part(noise, 0), "memory after"), Outcome::Unknown);
     }
