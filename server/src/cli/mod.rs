@@ -35,8 +35,8 @@ const EXIT_FAILED: u8 = 1;
 /// Exit code of invalid options, as clap's own.
 const EXIT_USAGE: u8 = 2;
 
-/// How long a thread for work that blocks waits for more of it; starting one takes a hundredth of that. Threads take turns: a log that
-/// is read a hundred times a second would with tokio's ten seconds keep as many as ever worked at once, each with a cache of memory.
+/// How long a thread for work that blocks waits for more of it. Threads take turns: while a log is read hundreds of times a second,
+/// tokio's ten seconds would keep as many as ever worked at once, each with memory of its own.
 const IDLE_THREAD_KEPT: Duration = Duration::from_millis(10);
 
 /// Why a command fails.

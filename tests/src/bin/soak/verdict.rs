@@ -106,7 +106,7 @@ fn memory(parts: &[PartLines]) -> Row {
     // Growth that is clear from its noise is growth, however short the run.
     let outcome = match slope {
         Slope { per_x, error } if per_x - 2.0 * error > MAX_SLOPE => Outcome::Beyond,
-        // And so is none.
+        // Where twice its error still leaves it within, it is within.
         Slope { per_x, error } if per_x + 2.0 * error <= MAX_SLOPE => Outcome::Within,
         Slope { error, .. } if error > MAX_SLOPE_ERROR => Outcome::Unknown,
         Slope { per_x, .. } => judged(per_x <= MAX_SLOPE),
