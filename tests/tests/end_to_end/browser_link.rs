@@ -40,7 +40,12 @@ async fn a_killed_server_is_noticed_and_a_restarted_one_taken_up_again() {
             })
             .await;
         assert!(notice.contains("last known state"), "{notice}");
-        assert_eq!(page.attribute("body", "data-connection").await.as_deref(), Some("reconnecting"));
+        // Between attempts; during one the page is connecting.
+        page.until_true(
+            "it waits for the next attempt",
+            "document.body.dataset.connection === 'reconnecting'",
+        )
+        .await;
         assert_eq!(page.texts("[data-testid=held]").await, held, "what was known stays in sight");
         page.screenshot("server-gone").await;
 

@@ -9,7 +9,7 @@ use super::outcome_name;
 use super::save;
 use super::state::Ledger;
 use crate::format;
-use crate::store::ViewContext;
+use crate::store::{TrackUntilDropped as _, ViewContext};
 use crate::view::control::view;
 
 /// Workers to choose from in a list; any other is chosen in the table of workers.
@@ -22,7 +22,7 @@ pub(super) fn Filters(ledger: Ledger) -> impl IntoView {
     let workers = Memo::new(move |_| store.on_beat(workers));
     let option = move |(worker, id): (WorkerIx, Worker)| {
         let title = format!("{} ({id})", label(worker));
-        view! { <option value=id.to_string() selected=move || picked.get() == Some(worker)>{title}</option> }
+        view! { <option value=id.to_string() selected=move || picked.get_until_dropped() == Some(worker)>{title}</option> }
     };
     let options = move || workers.get().into_iter().map(option).collect_view();
     let choose = move |event| {
@@ -94,17 +94,24 @@ fn Choices(
     /// Chooses a value; any other chooses all decisions.
     choose: impl Fn(&str) + 'static,
 ) -> impl IntoView {
-    let option = move |Choice { value, text, count }| {
-        let is_chosen = move || only.get() == Some(value);
-        view! { <option value=value selected=is_chosen>{format!("{text} {}", format::count(count.into()))}</option> }
+    // Counts change with each decision, values seldom do.
+    let values =
+        move || all.with(|all| all.iter().map(|choice| (choice.value, choice.text)).collect::<Vec<_>>());
+    let count = move |value| all.with(|all| all.iter().find(|of| of.value == value).map_or(0, |of| of.count));
+    let option = move |(value, text): (&'static str, &'static str)| {
+        let count = Memo::new(move |_| count(value));
+        view! {
+            <option value=value selected=move || only.get_until_dropped() == Some(value)>
+                {move || format!("{text} {}", format::count(count.get().into()))}
+            </option>
+        }
     };
-    let options = move || all.get().into_iter().map(option).collect_view();
     view! {
         <label class="find">
             <span>{label}</span>
             <select data-testid=id title=title on:change=move |event| choose(&event_target_value(&event))>
                 <option value="" selected=move || only.get().is_none()>"all"</option>
-                {move || options()}
+                <For each=move || values() key=|(value, _)| *value children=option/>
             </select>
         </label>
     }

@@ -207,23 +207,32 @@ mod tests {
         Arc::into_inner(sent).unwrap().into_inner().unwrap()
     }
 
-    fn between(sent: &[Duration], from: u64, until: u64) -> usize {
-        sent.iter().filter(|at| (from..until).contains(&at.as_secs())).count()
-    }
-
     #[tokio::test(start_paused = true)]
     async fn a_target_that_is_down_is_tried_once_at_a_time_and_not_stormed_when_it_is_back() {
-        let down = 20..80;
-        let sent = sent(200, Duration::from_secs(120), move |at| !down.contains(&at.as_secs())).await;
-        assert_eq!(between(&sent, 0, 1), 1, "the first request goes alone");
+        let second = Duration::from_secs(1);
+        let down = 20 * second..80 * second;
+        let is_up = {
+            let down = down.clone();
+            move |at: Duration| !down.contains(&at)
+        };
+        let sent = sent(200, 120 * second, is_up).await;
+        let between =
+            |from: Duration, until: Duration| sent.iter().filter(|at| (from..until).contains(*at)).count();
+        assert_eq!(between(Duration::ZERO, second), 1, "the first request goes alone");
         // Users had one request each under way when it went down.
-        assert!(between(&sent, 20, 22) <= 205, "{}", between(&sent, 20, 22));
-        let tries = between(&sent, 22, 80);
-        assert!((4..=20).contains(&tries), "{tries}");
-        let back = (80..91).find(|&second| between(&sent, second, second + 1) > 1).expect("they return");
-        let most = (back..back + 4).map(|second| between(&sent, second, second + 1)).max().unwrap();
-        assert!(most < 200, "returned over some seconds, not at once: {most}");
-        assert!(between(&sent, back + 5, back + 6) >= 190, "all are back");
+        let when_it_went = between(down.start, down.start + 2 * second);
+        assert!(when_it_went <= 205, "{when_it_went}");
+        // Waits of 4 and 8 seconds and then 10, each up to a quarter longer or shorter.
+        let tries = between(down.start + 2 * second, down.end);
+        assert!((4..=11).contains(&tries), "{tries}");
+        let answered = *sent.iter().find(|at| **at >= down.end).expect("a try") + second;
+        assert!(answered <= down.end + 14 * second, "{answered:?}");
+        assert_eq!(between(down.end, answered), 1, "the try goes alone");
+        let all_return_within = answered + Waits::USUAL.return_within;
+        let first = between(answered, answered + second);
+        assert!(first < 100, "returned over some seconds, not at once: {first}");
+        let after = between(all_return_within, all_return_within + second);
+        assert!((190..=200).contains(&after), "all are back, each with one request a second: {after}");
     }
 
     #[tokio::test(start_paused = true)]
