@@ -1,7 +1,7 @@
 //! Curves over concurrency: lines between measured levels, points of live traffic, marks where lines cross. Pure.
 //!
-//! The axes are those of the measured levels: live traffic far beyond them would squeeze the lines into a corner. It is then named
-//! at the edge, with an arrow to where it is.
+//! The axes are those of the measured levels: live traffic far beyond them, or a level at which a queue built up, would squeeze all else
+//! into a corner. It is then named at the edge, with an arrow to where it is.
 
 use std::cmp::Ordering;
 
@@ -14,6 +14,7 @@ use charming::series::{Line, Scatter};
 use radixscope_icicle::palette::{Palette, Rgb, css};
 
 use super::option::ChartOption;
+use crate::format;
 
 /// A line between measured levels.
 #[derive(Clone, PartialEq)]
@@ -49,6 +50,8 @@ pub struct Picture {
 const MIN_PLOT_PX: f64 = 220.0;
 /// Two names at least as far apart can both be read, CSS pixels.
 const NAME_PX: f64 = 15.0;
+/// A value so many times as high as nine tenths of the others is an outlier: the axis ends below it.
+const OUTLIER: f64 = 2.0;
 /// Marks stand on so many heights at most, each as high as a name.
 const MARK_ROWS: usize = 4;
 
@@ -65,7 +68,9 @@ pub fn option(picture: &Picture, palette: &Palette) -> ChartOption {
         .grid(Grid::new().left(64).right(130).top(top).bottom(44))
         .x_axis(x_axis)
         .y_axis(y_axis);
-    let ends: Vec<f64> = picture.curves.iter().filter_map(|curve| Some(curve.points.last()?.1)).collect();
+    let nearest = |value: f64| scales.map_or(value, |scales| scales.y.nearest(value));
+    let ends: Vec<f64> =
+        picture.curves.iter().filter_map(|curve| Some(nearest(curve.points.last()?.1))).collect();
     let mut shifts = scales.map_or(Vec::new(), |scales| scales.y.apart(&ends)).into_iter();
     for (at, curve) in picture.curves.iter().enumerate() {
         let mut line = line(curve);
@@ -73,8 +78,12 @@ pub fn option(picture: &Picture, palette: &Palette) -> ChartOption {
             line = line.mark_line(marks(picture, palette));
         }
         chart = chart.line(line);
-        if let Some(&last) = curve.points.last() {
-            chart = chart.scatter(end(curve, last, shifts.next().unwrap_or_default()));
+        if let Some((last, others)) = curve.points.split_last() {
+            let shift = shifts.next().unwrap_or_default();
+            chart = chart.scatter(end(curve, *last, nearest(last.1), shift));
+            let above = others.iter().filter(|(_, y)| *y > nearest(*y));
+            chart =
+                above.fold(chart, |chart, &(x, y)| chart.scatter(above_the_plot(curve, (x, y), nearest(y))));
         }
         chart = curve.spreads.iter().fold(chart, |chart, spread| chart.line(whisker(curve, *spread)));
     }
@@ -82,7 +91,11 @@ pub fn option(picture: &Picture, palette: &Palette) -> ChartOption {
         picture.live.iter().filter(|points| !points.is_empty()).partition(|points| {
             scales.is_some_and(|scales| points.iter().any(|point| scales.has_not(point)))
         });
-    let chart = within.into_iter().fold(chart, |chart, points| chart.line(live(points, palette)));
+    let places: Vec<f64> = within.iter().map(|points| points[0].1).collect();
+    let mut shifts = scales.map_or(Vec::new(), |scales| scales.y.apart(&places)).into_iter();
+    let chart = within
+        .into_iter()
+        .fold(chart, |chart, points| chart.line(live(points, shifts.next().unwrap_or_default(), palette)));
     let Some(scales) = scales else { return chart };
     let edges: Vec<f64> = beyond.iter().map(|points| scales.y.nearest(points[0].1)).collect();
     let shifts = scales.y.apart(&edges);
@@ -108,13 +121,24 @@ impl Scales {
     fn of(curves: &[Curve]) -> Option<Self> {
         let points = || curves.iter().flat_map(|curve| &curve.points);
         let highs = curves.iter().flat_map(|curve| &curve.spreads).map(|&(.., high)| high);
-        let y = Scale::over(points().map(|point| point.1).chain(highs).chain([0.0]))?;
+        let values = points().map(|point| point.1).chain(highs).collect();
+        let y = Scale::over(without_outliers(values).into_iter().chain([0.0]))?;
         Some(Self { x: Scale::over(points().map(|point| point.0))?, y })
     }
 
     fn has_not(self, &(x, y, _): &(f64, f64, String)) -> bool {
         self.x.nearest(x) != x || self.y.nearest(y) != y
     }
+}
+
+/// The values without the few that are far above all others.
+fn without_outliers(mut values: Vec<f64>) -> Vec<f64> {
+    values.sort_by(f64::total_cmp);
+    let Some(last) = values.len().checked_sub(1) else { return values };
+    // One in ten may be above this one.
+    let high = values[last - values.len() / 10];
+    values.retain(|value| *value <= high * OUTLIER);
+    values
 }
 
 /// What an axis reaches over.
@@ -200,20 +224,38 @@ fn whisker(curve: &Curve, (at, low, high): (f64, f64, f64)) -> Line {
         .data(vec![vec![at, low], vec![at, high]])
 }
 
-/// The name at the end of a line.
-fn end(curve: &Curve, (x, y): (f64, f64), shift: f64) -> Scatter {
+/// The name at the end of a line; of one that ends above the plot, at the edge with its value.
+fn end(curve: &Curve, (x, y): (f64, f64), nearest_y: f64, shift: f64) -> Scatter {
+    let text = match y > nearest_y {
+        true => format!("{} {} ↑", curve.name, short(y)),
+        false => curve.name.clone(),
+    };
+    named(curve, (x, nearest_y), &text, shift)
+}
+
+/// The value of a point above the plot, at the edge.
+fn above_the_plot(curve: &Curve, (x, y): (f64, f64), nearest_y: f64) -> Scatter {
+    named(curve, (x, nearest_y), &format!("{} ↑", short(y)), NAME_PX / 2.0)
+}
+
+fn named(curve: &Curve, (x, y): (f64, f64), text: &str, shift: f64) -> Scatter {
     let name = Label::new()
         .show(true)
         .position(LabelPosition::Right)
         .offset((0.0, shift))
-        .formatter("{a}")
+        .formatter("{b}")
         .color(css(curve.colour));
     Scatter::new()
         .name(&curve.name)
         .symbol_size(0.0)
         .item_style(ItemStyle::new().opacity(1.0))
         .label(name)
-        .data(vec![vec![x, y]])
+        .data(vec![(vec![x, y], text)])
+}
+
+/// A value that is far above others, as text.
+fn short(value: f64) -> String {
+    if value < 100.0 { format!("{value:.1}") } else { format::count(value.round() as u64) }
 }
 
 /// The name of live traffic beyond the axes, at the edge where it is nearest, with an arrow that leads there.
@@ -235,15 +277,8 @@ fn beside(points: &[(f64, f64, String)], scales: Scales, shift: f64, palette: &P
     };
     // It reads away from the edge.
     let is_right = at_x > (scales.x.from + scales.x.to) / 2.0;
-    let label = Label::new()
-        .show(true)
-        .position(if is_right { LabelPosition::Left } else { LabelPosition::Right })
-        .offset((0.0, shift))
-        .formatter("{b}")
-        .color(css(palette.text))
-        .background_color(css(palette.ground))
-        .padding((1.0, 3.0, 1.0, 3.0))
-        .font_weight("bold");
+    let place = if is_right { LabelPosition::Left } else { LabelPosition::Right };
+    let label = live_name(palette).position(place).offset((0.0, shift));
     Scatter::new()
         .name("Live")
         .symbol_size(0.0)
@@ -252,14 +287,12 @@ fn beside(points: &[(f64, f64, String)], scales: Scales, shift: f64, palette: &P
         .data(vec![(vec![at_x, at_y], text.as_str())])
 }
 
-/// A point, or the ends of a range with a line between them.
-fn live(points: &[(f64, f64, String)], palette: &Palette) -> Line {
-    let (symbol, size, place) = match points.len() {
-        0 | 1 => (Symbol::Diamond, 14.0, LabelPosition::Top),
-        _ => (Symbol::Circle, 7.0, LabelPosition::Bottom),
+/// A point, or the ends of a range with a line between them. Their names hide the lines that run behind them.
+fn live(points: &[(f64, f64, String)], shift: f64, palette: &Palette) -> Line {
+    let (symbol, size, place, shift) = match points.len() {
+        0 | 1 => (Symbol::Diamond, 14.0, LabelPosition::Right, shift),
+        _ => (Symbol::Circle, 7.0, LabelPosition::Bottom, 0.0),
     };
-    let name =
-        Label::new().show(true).position(place).formatter("{b}").color(css(palette.text)).font_weight("bold");
     Line::new()
         .name("Live")
         .symbol(symbol)
@@ -267,8 +300,18 @@ fn live(points: &[(f64, f64, String)], palette: &Palette) -> Line {
         .z(10)
         .item_style(ItemStyle::new().color(css(palette.text)))
         .line_style(LineStyle::new().width(3.0))
-        .label(name)
+        .label(live_name(palette).position(place).offset((0.0, shift)))
         .data(points.iter().map(|(x, y, name)| (vec![*x, *y], name.as_str())).collect())
+}
+
+fn live_name(palette: &Palette) -> Label {
+    Label::new()
+        .show(true)
+        .formatter("{b}")
+        .color(css(palette.text))
+        .background_color(css(palette.ground))
+        .padding((1.0, 3.0, 1.0, 3.0))
+        .font_weight("bold")
 }
 
 fn marks(picture: &Picture, palette: &Palette) -> MarkLine {
@@ -289,7 +332,7 @@ fn marks(picture: &Picture, palette: &Palette) -> MarkLine {
 mod tests {
     use radixscope_icicle::testing::palette;
 
-    use super::{Curve, MIN_PLOT_PX, NAME_PX, Picture, Scale, option};
+    use super::{Curve, MIN_PLOT_PX, NAME_PX, Picture, Scale, option, without_outliers};
 
     fn curve(name: &str, points: &[(f64, f64)]) -> Curve {
         Curve {
@@ -338,6 +381,34 @@ mod tests {
             assert_eq!(point["value"], serde_json::json!(place), "{live:?}");
             assert_eq!(point["name"], text);
         }
+    }
+
+    #[test]
+    fn a_level_far_above_all_others_ends_above_the_plot_and_is_named_there() {
+        let levels = |values: [f64; 8]| -> Vec<(f64, f64)> {
+            (0_u32..).zip(values).map(|(at, value)| (60.0 + 20.0 * f64::from(at), value)).collect()
+        };
+        let curves = vec![
+            curve("KV-aware p95", &levels([450.0, 510.0, 550.0, 520.0, 650.0, 710.0, 720.0, 3_150.0])),
+            curve("Round-robin p95", &levels([660.0, 640.0, 660.0, 640.0, 650.0, 720.0, 3_000.0, 700.0])),
+            curve("KV-aware p50", &levels([255.0, 270.0, 340.0, 390.0, 400.0, 420.0, 480.0, 300.0])),
+        ];
+        let picture = Picture { curves, ..Picture::default() };
+        let chart = serde_json::to_value(option(&picture, &palette())).expect("plain data");
+        assert_eq!(chart["yAxis"][0]["max"], 800.0);
+        let series = chart["series"].as_array().expect("series").iter();
+        let names: Vec<_> = series
+            .filter(|series| series["type"] == "scatter")
+            .map(|series| (series["data"][0]["value"].clone(), series["data"][0]["name"].clone()))
+            .collect();
+        let expected = [
+            (200.0, 800.0, "KV-aware p95 3,150 ↑"),
+            (200.0, 700.0, "Round-robin p95"),
+            (180.0, 800.0, "3,000 ↑"),
+            (200.0, 300.0, "KV-aware p50"),
+        ];
+        assert_eq!(names, expected.map(|(x, y, text)| (serde_json::json!([x, y]), text.into())));
+        assert_eq!(without_outliers(vec![1.0, 9.0]), [1.0, 9.0], "of a few, none is one");
     }
 
     #[test]

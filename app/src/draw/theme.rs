@@ -27,7 +27,7 @@ const THEME: &str = r#"{
         "splitLine": {"show": false}
     },
     "valueAxis": {
-        "axisLabel": {"color": "$quiet", "fontSize": $px},
+        "axisLabel": {"color": "$quiet", "fontSize": $px, "hideOverlap": true},
         "nameTextStyle": {"color": "$quiet", "fontSize": $px},
         "axisLine": {"lineStyle": {"color": "$line"}},
         "splitLine": {"lineStyle": {"color": "$line"}}

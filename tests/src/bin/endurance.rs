@@ -65,8 +65,8 @@ struct Options {
     /// Port of a server on this machine that runs already
     #[arg(long)]
     port: Option<u16>,
-    /// Minutes until the page holds as much as it ever does
-    #[arg(long, default_value_t = 15.0)]
+    /// Minutes until the page holds as much as it ever does: an hour of rates, decisions and findings
+    #[arg(long, default_value_t = 60.0)]
     warm_up_minutes: f64,
 }
 

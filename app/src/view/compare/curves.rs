@@ -40,16 +40,16 @@ fn crossings(figure: Figure, [kv, rr]: &[Option<Baseline>; 2]) -> Vec<(f64, Stri
     let (Some(kv), Some(rr)) = (kv, rr) else { return Vec::new() };
     let all = crossover(kv, rr, figure).into_iter();
     all.map(|crossing| {
-        let (icon, direction) = match crossing.direction {
-            Direction::FirstGetsWorse => ("▼", "KV-aware gets worse"),
-            Direction::FirstGetsBetter => ("▲", "KV-aware gets better"),
+        let direction = match crossing.direction {
+            Direction::FirstGetsWorse => "worse",
+            Direction::FirstGetsBetter => "better",
         };
         let at = crossing.concurrency;
         let quantile = figure.label().rsplit(' ').next().filter(|word| word.starts_with('p')).unwrap_or("");
         (
             at,
-            format!("{quantile} × {at:.0} {icon}").trim().to_owned(),
-            format!("{} at {at:.0}: {direction}", figure.label()),
+            format!("{quantile} {direction} from {at:.0}").trim().to_owned(),
+            format!("{} at {at:.0}: KV-aware gets {direction}", figure.label()),
         )
     })
     .collect()

@@ -123,7 +123,7 @@ pub struct WorkerChange {
 pub struct PoolChange {
     /// `NAMESPACE/COMPONENT`.
     pub name: String,
-    /// Its workers by A and B, in order of first sight.
+    /// Its workers by A and B, in order of first sight, without those that had left before.
     pub workers: Vec<WorkerChange>,
     /// On all devices.
     pub blocks: Blocks,
@@ -264,12 +264,27 @@ fn pool_change(name: String, a: ComparedState<'_>, b: ComparedState<'_>, is_acro
             }
         }
     }
+    workers.retain(|worker| !had_left(worker, a, b));
     let total = |state: ComparedState<'_>, pool: Option<PoolIx>| {
         pool.map_or(0, |pool| state.cluster.decisions().totals_in(pool).count)
     };
     let decisions = rise(a, b, total(a, pools[0]), total(b, pools[1]));
     let requests = [Requests::of_pool(a, pools[0]), Requests::of_pool(b, pools[1])];
     PoolChange { name, workers, blocks: in_all, decisions, requests }
+}
+
+/// Whether the worker had left before both states and nothing of it is in either or came in between: fleets that scale leave many such.
+fn had_left(worker: &WorkerChange, a: ComparedState<'_>, b: ComparedState<'_>) -> bool {
+    let is_gone = |state: ComparedState<'_>| {
+        let known = state.cluster.worker_ix(worker.id).and_then(|ix| state.cluster.worker(ix));
+        known.is_none_or(|known| known.departure.is_some())
+    };
+    is_gone(a)
+        && is_gone(b)
+        && worker.blocks == Blocks::default()
+        && worker.tiers.is_empty()
+        && worker.events.is_none_or(|events| events == (0, 0))
+        && worker.decisions.is_none_or(|decisions| decisions == 0)
 }
 
 /// What a total rose by between two states, of which B may be the earlier one; `None`: they do not compare.
