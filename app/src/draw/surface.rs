@@ -75,8 +75,8 @@ impl Surface {
     /// Makes the canvases fit `width` × `height` CSS pixels, of which the axis usually takes `gutter`. Where the style
     /// sheet gives it more, everything is written larger by as much. Says whether anything changed.
     pub fn fit(&mut self, width: f64, height: f64, gutter: f64) -> bool {
-        let axis = self.picture.canvas().map_or(0.0, |canvas| f64::from(canvas.offset_left()));
-        let larger = if gutter > 0.0 { (axis / gutter).max(1.0) } else { 1.0 };
+        let axis = || self.picture.canvas().map_or(0.0, |canvas| f64::from(canvas.offset_left()));
+        let larger = if gutter > 0.0 { (axis() / gutter).max(1.0) } else { 1.0 };
         let (width, height) = (width / larger, height / larger);
         let scale = (window().device_pixel_ratio() * larger).clamp(0.5, 12.0);
         let pixels = |css: f64| (css * scale).round().max(0.0) as u32;

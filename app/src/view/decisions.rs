@@ -1,23 +1,38 @@
 //! The latest routing decisions and what they add up to, every number with its denominator.
 
+use leptos::html;
 use leptos::prelude::*;
 use radixscope_export::panel::decisions::{
     self, CACHED, DecisionRow, HIT_RATE, HitRates, OVERALL, PROMPT, PromptBars, RECENT, SOURCE, TIME, TITLE,
     WORKER,
 };
 use radixscope_icicle::palette::label;
+use web_sys::Element;
 
 use super::chip::ChipInPlace;
 use super::figure::{EmptyPanel, Figure, PanelHead, Waiting};
+use super::resize;
 use crate::format;
 use crate::store::{Store, time_of_day};
 use crate::url::Panel;
 use crate::view::control::view;
 
-/// Rows shown: more than anyone reads while they move, few enough to be written anew with each decision.
+/// Rows shown while they stand still, to be scrolled through.
 const ROWS: usize = 60;
+/// Rows beyond those in sight while they move, so that there is something to scroll to: each decision writes all rows anew.
+const SPARE_ROWS: usize = 6;
+/// Height of a row at least, CSS pixels.
+const ROW_PX: f64 = 24.0;
 /// What a click on a row does.
 const OPEN: &str = "Click for the candidates and the reason";
+
+/// What the list shows.
+#[derive(Clone, PartialEq)]
+struct ShownRows {
+    /// Whether it stands still.
+    held: bool,
+    rows: Vec<DecisionRow>,
+}
 
 /// The panel.
 #[component]
@@ -25,13 +40,33 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
     // A row is read by pointing at it or by tabbing to it.
     let (pointed, focused) = (RwSignal::new(false), RwSignal::new(false));
     let held = Memo::new(move |_| pointed.get() || focused.get());
-    let rows = Memo::new(move |before: Option<&Vec<DecisionRow>>| match before {
-        Some(before) if held.get() => before.clone(),
-        _ => {
-            let picked = store.picked();
-            store.on_beat(|shown| decisions::rows(shown, picked, ROWS))
+    let list = NodeRef::<html::Div>::new();
+    // Down to where the reader sees, CSS pixels.
+    let seen_px = RwSignal::new(0.0);
+    let look = move |list: &Element| seen_px.set(f64::from(list.scroll_top() + list.client_height()));
+    Effect::new(move |_| {
+        let Some(list) = list.get() else { return };
+        let resized = list.clone();
+        resize::observe(&list, move || look(&resized));
+    });
+    let moving_rows = Memo::new(move |_| ((seen_px.get() / ROW_PX).ceil() as usize + SPARE_ROWS).min(ROWS));
+    let shown_rows = Memo::new(move |before: Option<&ShownRows>| {
+        let held = held.get();
+        match before {
+            Some(before) if held && before.held => before.clone(),
+            _ => {
+                let picked = store.picked();
+                let most = if held { ROWS } else { moving_rows.get() };
+                let mut rows = store.on_beat(|shown| decisions::rows(shown, picked, most));
+                // Those in sight stay where they are, and older ones follow.
+                if let Some(newest) = before.filter(|_| held).and_then(|before| before.rows.first()) {
+                    rows.retain(|row| row.seq <= newest.seq);
+                }
+                ShownRows { held, rows }
+            }
         }
     });
+    let rows = Memo::new(move |_| shown_rows.with(|shown| shown.rows.clone()));
     let count = Memo::new(move |_| rows.with(Vec::len));
     let bars = Memo::new(move |_| rows.with(|rows| PromptBars::of(rows.iter().map(|row| row.prompt_blocks))));
     let newer = Memo::new(move |_| {
@@ -51,6 +86,12 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
     let recent = Memo::new(move |_| rates.with(|rates| rates.recent.rate_text()));
     let overall = Memo::new(move |_| rates.with(|rates| rates.overall.rate_text()));
     let any = Memo::new(move |_| rates.with(|rates| rates.overall.count > 0));
+    let left = move |from: RwSignal<bool>| {
+        if let Some(list) = list.get_untracked() {
+            look(&list);
+        }
+        from.set(false);
+    };
     let second = store.second();
     // Once a second, which is as fast as it can be read.
     let why = Memo::new(move |before: Option<&Option<String>>| match before {
@@ -75,8 +116,8 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
                     {move || why.with(|why| why.as_ref().map(|why| format!("Latest: {why}")))}
                 </p>
                 <div class="scroll" tabindex="0" role="region" aria-label="Table of decisions"
-                    on:pointerenter=move |_| pointed.set(true) on:pointerleave=move |_| pointed.set(false)
-                    on:focusin=move |_| focused.set(true) on:focusout=move |_| focused.set(false)>
+                    node_ref=list on:pointerenter=move |_| pointed.set(true) on:pointerleave=move |_| left(pointed)
+                    on:focusin=move |_| focused.set(true) on:focusout=move |_| left(focused)>
                     <table>
                         <thead><tr>
                             <th scope="col">{TIME}</th>

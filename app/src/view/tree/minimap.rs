@@ -19,6 +19,7 @@ use crate::draw::map_mark::{MapMark, Window};
 use crate::draw::surface::Surface;
 use crate::store::now_ms;
 use crate::view::control::view;
+use crate::view::resize;
 
 /// A live tree is drawn small no more often than this.
 const EVERY_MS: f64 = 500.0;
@@ -48,6 +49,8 @@ struct Small {
     marked: Option<Marked>,
     /// The window that the element names.
     named: Option<Window>,
+    /// Sizes of the canvas and of the mark's, CSS pixels; `None`: they may have changed since they were read.
+    sizes: Option<[(f64, f64); 2]>,
 }
 
 /// What a mark was drawn from.
@@ -89,7 +92,12 @@ impl Minimap {
                 (small.surface, small.mark) = (Surface::new(&canvas, None, None), MapMark::new(&mark));
                 (small.made, small.marked) = (None, None);
             });
-            tree.redraw_soon();
+            let resized = move || {
+                small.update_value(|small| small.sizes = None);
+                tree.redraw_soon();
+            };
+            resize::observe(&canvas, resized);
+            resize::observe(&mark, resized);
         });
         let down = move |event: PointerEvent| {
             event.stop_propagation();
@@ -146,12 +154,11 @@ impl Minimap {
         self.small.update_value(|small| {
             let all = Region::all(forest);
             small.all = Some(all);
+            let [size, mark_size] = *small.sizes.get_or_insert_with(|| self.sizes());
             let Small { surface: Some(surface), pixels, made, made_ms, is_scheduled, .. } = small else {
                 return;
             };
-            if let Some(canvas) = self.canvas.get_untracked() {
-                surface.fit(f64::from(canvas.client_width()), f64::from(canvas.client_height()), 0.0);
-            }
+            surface.fit(size.0, size.1, 0.0);
             let (width, height) = surface.size;
             if width == 0 || height == 0 {
                 return;
@@ -175,19 +182,29 @@ impl Minimap {
                     (*made, *made_ms) = (Some(now), now_ms());
                 }
             }
-            self.mark(small, (region, all), palette, palette_of);
+            self.mark(small, mark_size, (region, all), palette, palette_of);
         });
+    }
+
+    /// To ask for them makes the browser lay out the page at once.
+    fn sizes(self) -> [(f64, f64); 2] {
+        [self.canvas, self.mark].map(|canvas| {
+            canvas.get_untracked().map_or((0.0, 0.0), |canvas| {
+                (f64::from(canvas.client_width()), f64::from(canvas.client_height()))
+            })
+        })
     }
 
     /// Marks the window in the whole.
     fn mark(
         self,
         small: &mut Small,
+        size: (f64, f64),
         (region, all): (Region, Region),
         palette: &Palette,
         palette_of: (bool, usize),
     ) {
-        let (Some(canvas), Some(mark)) = (self.mark.get_untracked(), &small.mark) else { return };
+        let Some(mark) = &small.mark else { return };
         let share = |at: f64, whole: f64| (at / whole.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
         let window = Window {
             left: share(region.x0, all.x1),
@@ -195,7 +212,6 @@ impl Minimap {
             top: share(region.top, all.bottom),
             bottom: share(region.bottom, all.bottom),
         };
-        let size = (f64::from(canvas.client_width()), f64::from(canvas.client_height()));
         let marked = Some(Marked { window, size, palette_of });
         if small.marked != marked {
             mark.draw(size, window, palette);

@@ -65,6 +65,8 @@ impl AnnotatedFrame {
 /// What is on the canvas.
 struct Stage {
     surface: Surface,
+    /// The device pixels of a CSS pixel that the surface was last fitted at; `None`: sizes may have changed since.
+    fitted_at: Option<f64>,
     palette: Palette,
     palette_of: Option<(bool, usize)>,
     pixels: Pixels,
@@ -107,6 +109,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
         };
         stage.set_value(Surface::new(&picture, Some(&axis), Some(&overlay)).map(|surface| Stage {
             surface,
+            fitted_at: None,
             palette: Palette::default(),
             palette_of: None,
             pixels: Pixels::default(),
@@ -120,7 +123,17 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
             view: None,
             described_ms: f64::NEG_INFINITY,
         }));
-        resize::observe(&frame, move || tree.redraw_soon());
+        let resized = move || {
+            stage.update_value(|stage| {
+                if let Some(stage) = stage {
+                    stage.fitted_at = None;
+                }
+            });
+            tree.redraw_soon();
+        };
+        resize::observe(&frame, resized);
+        // The axis takes more of the frame where its text is larger.
+        resize::observe(&picture, resized);
     });
     // Whatever changes, the picture is drawn once, with the next frame.
     Effect::new(move |_| {
@@ -192,10 +205,7 @@ fn draw(
     tree.store.on_tree_frame(choice.arrangement, |cluster, forest| {
         stage.update_value(|stage| {
             let Some(stage) = stage else { return };
-            // A canvas of another size is empty.
-            if stage.surface.fit(f64::from(frame.client_width()), f64::from(frame.client_height()), GUTTER) {
-                stage.made = None;
-            }
+            stage.fit(frame);
             let palette_of = (dark, cluster.workers().slots());
             if stage.palette_of != Some(palette_of) {
                 stage.palette = Palette::read(theme::token, dark, palette_of.1);
@@ -260,6 +270,18 @@ fn draw(
 }
 
 impl Stage {
+    /// Fits the canvases to the frame if its size may have changed: to ask for it makes the browser lay out the page at once.
+    fn fit(&mut self, frame: &HtmlElement) {
+        let ratio = window().device_pixel_ratio();
+        if self.fitted_at.replace(ratio) == Some(ratio) {
+            return;
+        }
+        // A canvas of another size is empty.
+        if self.surface.fit(f64::from(frame.client_width()), f64::from(frame.client_height()), GUTTER) {
+            self.made = None;
+        }
+    }
+
     fn view(&self, region: Region) -> Option<Viewport> {
         let (width, height) = self.surface.size;
         (width > 0 && height > 0).then_some(Viewport { region, width, height, scale: self.surface.scale })

@@ -19,6 +19,8 @@ use radixscope_model::record::{RouterNumbers, RouterRef, Tier};
 use radixscope_state::cluster::{Cluster, WorkerState};
 use radixscope_state::tree::{OwnerSet, Tree};
 
+use crate::latency::WINDOW_MS;
+
 pub use requests::Requests;
 pub use tree::{BlockChange, ChangeTree};
 
@@ -244,9 +246,30 @@ fn members(a: (&Cluster, Option<PoolIx>), b: (&Cluster, Option<PoolIx>)) -> Vec<
     members
 }
 
+/// Whether the worker had left before both states, before all that they say of it, and was chosen by no router in between.
+fn had_left(id: Worker, a: ComparedState<'_>, b: ComparedState<'_>) -> bool {
+    let earlier = Millis(a.at.0.min(b.at.0).saturating_sub(WINDOW_MS));
+    let known = [a, b].map(|state| {
+        let ix = state.cluster.worker_ix(id)?;
+        let departure = state.cluster.worker(ix)?.departure;
+        Some((departure, state.cluster.decisions().totals_of(ix).count))
+    });
+    let left_before = known
+        .iter()
+        .flatten()
+        .all(|(departure, _)| departure.is_some_and(|departure| departure.at_ms < earlier));
+    let is_chosen = match known {
+        [Some((_, at_a)), Some((_, at_b))] => at_a != at_b,
+        _ => false,
+    };
+    left_before && !is_chosen
+}
+
 fn pool_change(name: String, a: ComparedState<'_>, b: ComparedState<'_>, is_across: bool) -> PoolChange {
     let pools = [a.cluster, b.cluster].map(|cluster| cluster.pool_by_name(&name));
-    let members = members((a.cluster, pools[0]), (b.cluster, pools[1]));
+    let mut members = members((a.cluster, pools[0]), (b.cluster, pools[1]));
+    // Fleets that scale leave many.
+    members.retain(|member| !had_left(member.id, a, b));
     let (in_all, of_workers) =
         blocks(&members, tree_of(a.cluster, pools[0], None), tree_of(b.cluster, pools[1], None));
     let worker = |(member, blocks): (&Member, Blocks)| worker_change(*member, blocks, a, b, is_across);
@@ -264,27 +287,12 @@ fn pool_change(name: String, a: ComparedState<'_>, b: ComparedState<'_>, is_acro
             }
         }
     }
-    workers.retain(|worker| !had_left(worker, a, b));
     let total = |state: ComparedState<'_>, pool: Option<PoolIx>| {
         pool.map_or(0, |pool| state.cluster.decisions().totals_in(pool).count)
     };
     let decisions = rise(a, b, total(a, pools[0]), total(b, pools[1]));
     let requests = [Requests::of_pool(a, pools[0]), Requests::of_pool(b, pools[1])];
     PoolChange { name, workers, blocks: in_all, decisions, requests }
-}
-
-/// Whether the worker had left before both states and nothing of it is in either or came in between: fleets that scale leave many such.
-fn had_left(worker: &WorkerChange, a: ComparedState<'_>, b: ComparedState<'_>) -> bool {
-    let is_gone = |state: ComparedState<'_>| {
-        let known = state.cluster.worker_ix(worker.id).and_then(|ix| state.cluster.worker(ix));
-        known.is_none_or(|known| known.departure.is_some())
-    };
-    is_gone(a)
-        && is_gone(b)
-        && worker.blocks == Blocks::default()
-        && worker.tiers.is_empty()
-        && worker.events.is_none_or(|events| events == (0, 0))
-        && worker.decisions.is_none_or(|decisions| decisions == 0)
 }
 
 /// What a total rose by between two states, of which B may be the earlier one; `None`: they do not compare.

@@ -172,8 +172,8 @@ fn workers_that_joined_or_left_are_named() {
         [("frontend".to_owned(), Presence::Restarted(2)), ("worker".to_owned(), Presence::Came)]
     );
     let mut later = stage;
-    later.pass(40_000);
-    let without = between(&b, &later.mark());
+    later.pass(70_000);
+    let without = between(&later.mark(), &later.mark());
     assert_eq!(presences(&without), [(7, None), (9, None)], "one that had left before is not listed");
     later.fold(Record::Rejoined { worker: leaves });
     let c = later.mark();
