@@ -24,8 +24,8 @@ const STEPS_PER_POINT: [usize; 4] = [1, 2, 5, 10];
 /// Where its area is.
 pub const INSETS: Insets = Insets { left: 48, right: 18, bottom: 22 };
 
-/// The chart of `rates`. Both halves reach to the same rate.
-pub fn option(rates: &RatesChart, palette: &Palette) -> ChartOption {
+/// The chart of `rates`. Both halves reach to the same rate; in a low one only their ends are numbered.
+pub fn option(rates: &RatesChart, is_low: bool, palette: &Palette) -> ChartOption {
     let rates = drawn(rates);
     let top = top_of_scale(rates.highest());
     let grid = || Grid::new().left(INSETS.left).right(INSETS.right);
@@ -40,8 +40,8 @@ pub fn option(rates: &RatesChart, palette: &Palette) -> ChartOption {
         .grid(grid().top("50%").bottom(INSETS.bottom))
         .x_axis(time_axis(0, rates.span).axis_label(is_written(false)))
         .x_axis(time_axis(1, rates.span).axis_label(is_written(true)).axis_line(below))
-        .y_axis(rate_axis(top))
-        .y_axis(rate_axis(top).grid_index(1).inverse(true));
+        .y_axis(rate_axis(top, is_low))
+        .y_axis(rate_axis(top, is_low).grid_index(1).inverse(true));
     let width = if rates.bands.len() > MAX_LINES { 0.0 } else { 1.0 };
     rates.bands.iter().fold(chart, |chart, band| {
         let name = band_name(band);
@@ -106,13 +106,13 @@ fn drawn(rates: &RatesChart) -> RatesChart {
 }
 
 /// Without a name: in a low panel the two would touch. What is up and what is down stands beside the legend.
-fn rate_axis(top: f64) -> Axis {
+fn rate_axis(top: f64, is_low: bool) -> Axis {
     // Blocks are whole: an axis up to one or three has no line at its half.
-    let half = Some(top / 2.0).filter(|half| half.fract() == 0.0);
+    let half = Some(top / 2.0).filter(|half| half.fract() == 0.0 && !is_low);
     Axis::new().type_(AxisType::Value).interval(half.unwrap_or(top)).min(0).max(top)
 }
 
-/// The least short number from `highest` on whose half is short too: the chart writes both.
+/// The least short number from `highest` on whose half is short too: the chart mostly writes both.
 fn top_of_scale(highest: f64) -> f64 {
     let decade = 10_f64.powf(highest.max(1.0).log10().floor());
     let tops = [1.0, 1.2, 1.6, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].map(|digit| digit * decade);
@@ -142,7 +142,7 @@ mod tests {
             step_ms: 1_000,
             span: TimeSpan { from: Millis(0), until: Millis(4_000) },
         };
-        let option = serde_json::to_value(option(&rates, &palette())).expect("an option");
+        let option = serde_json::to_value(option(&rates, false, &palette())).expect("an option");
         let data = |at: usize| option["series"][at]["data"].to_string();
         assert_eq!(
             [data(0), data(1)],
@@ -174,7 +174,7 @@ mod tests {
                 step_ms: 1_000,
                 span,
             };
-            let option = serde_json::to_value(option(&rates, &palette())).expect("an option");
+            let option = serde_json::to_value(option(&rates, false, &palette())).expect("an option");
             (option["series"].as_array().expect("series").clone(), option["yAxis"][0]["max"].clone())
         };
         let minutes = |minutes: u64| TimeSpan { from: Millis(0), until: Millis(minutes * 60_000) };

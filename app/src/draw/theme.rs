@@ -27,7 +27,7 @@ const THEME: &str = r#"{
         "splitLine": {"show": false}
     },
     "valueAxis": {
-        "axisLabel": {"color": "$quiet", "fontSize": $px, "hideOverlap": true},
+        "axisLabel": {"color": "$quiet", "fontSize": $px},
         "nameTextStyle": {"color": "$quiet", "fontSize": $px},
         "axisLine": {"lineStyle": {"color": "$line"}},
         "splitLine": {"lineStyle": {"color": "$line"}}

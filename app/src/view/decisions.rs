@@ -43,7 +43,10 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
     let list = NodeRef::<html::Div>::new();
     // Down to where the reader sees, CSS pixels.
     let seen_px = RwSignal::new(0.0);
-    let look = move |list: &Element| seen_px.set(f64::from(list.scroll_top() + list.client_height()));
+    // Called by the browser too while it takes the list out of the document, when the panel is gone.
+    let look = move |list: &Element| {
+        let _ = seen_px.try_set(f64::from(list.scroll_top() + list.client_height()));
+    };
     Effect::new(move |_| {
         let Some(list) = list.get() else { return };
         let resized = list.clone();
@@ -87,10 +90,10 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
     let overall = Memo::new(move |_| rates.with(|rates| rates.overall.rate_text()));
     let any = Memo::new(move |_| rates.with(|rates| rates.overall.count > 0));
     let left = move |from: RwSignal<bool>| {
-        if let Some(list) = list.get_untracked() {
+        if let Some(list) = list.try_get_untracked().flatten() {
             look(&list);
         }
-        from.set(false);
+        let _ = from.try_set(false);
     };
     let second = store.second();
     // Once a second, which is as fast as it can be read.

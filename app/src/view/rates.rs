@@ -64,12 +64,14 @@ pub fn RatesChartView(store: Store, dark: Memo<bool>) -> impl IntoView {
     let hidden = Hidden::of(store, HIDDEN_KEY);
     let span = whole_points(store, hidden, shown_span(store));
     let picked = Memo::new(move |_| store.picked());
+    let is_on_overview = Memo::new(move |_| store.address.with(|address| address.panel == Panel::Overview));
     let option = move |palette: &Palette| {
         let (span, picked) = (span.get(), picked.get());
         store.pools.track();
         let now = store.received_ms();
         Some(store.peek(|shown| {
-            chart::option(&RatesChart::of(shown, picked, span, now, |id| hidden.has(id)), palette)
+            let rates = RatesChart::of(shown, picked, span, now, |id| hidden.has(id));
+            chart::option(&rates, is_on_overview.get(), palette)
         }))
     };
     view! {

@@ -93,7 +93,7 @@ impl Minimap {
                 (small.made, small.marked) = (None, None);
             });
             let resized = move || {
-                small.update_value(|small| small.sizes = None);
+                small.try_update_value(|small| small.sizes = None);
                 tree.redraw_soon();
             };
             resize::observe(&canvas, resized);

@@ -124,7 +124,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
             described_ms: f64::NEG_INFINITY,
         }));
         let resized = move || {
-            stage.update_value(|stage| {
+            stage.try_update_value(|stage| {
                 if let Some(stage) = stage {
                     stage.fitted_at = None;
                 }
