@@ -16,8 +16,11 @@ use base64::prelude::BASE64_STANDARD;
 use futures_util::{Stream, stream};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::runtime::Builder;
+use tokio::sync::oneshot::error::TryRecvError;
+use tokio::sync::{oneshot, watch};
 
+use crate::http::Http;
 use crate::radixscope::Radixscope;
 use crate::wait;
 
@@ -242,26 +245,42 @@ pub struct Cost {
     pub grown_mb: f64,
     /// Slowest answer of `/healthz`.
     pub slowest_health: Duration,
+    /// The same of a server to which nothing happens: what the machine itself costs meanwhile.
+    pub slowest_idle: Duration,
 }
 
 /// Measures a server while something happens to it.
 pub async fn cost<T>(server: &Radixscope, happens: impl Future<Output = T>) -> (T, Cost) {
+    let idle = Radixscope::start(["serve", "--otlp", "127.0.0.1:0"]).await;
     let before = server.process().rss_bytes();
-    let mut cost = Cost { grown_mb: 0.0, slowest_health: Duration::ZERO };
-    let health = async {
-        loop {
-            let since = Instant::now();
-            let health = wait::within("it answers", server.try_get("/healthz")).await;
-            assert_eq!(health.expect("a response").status, 200);
-            cost.slowest_health = cost.slowest_health.max(since.elapsed());
-            tokio::time::sleep(ASK_EVERY).await;
-        }
-    };
-    let happened = tokio::select! {
-        happened = happens => happened,
-        () = health => unreachable!("it asks for ever"),
-    };
+    let (until, ended) = oneshot::channel();
+    let urls = [server, &idle].map(|of| of.url("/healthz"));
+    // On a thread and a runtime of its own: this one is busy with what happens.
+    let asking = tokio::task::spawn_blocking(|| {
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(slowest_health(urls, ended))
+    });
+    let happened = happens.await;
+    // It may have ended because there was no answer.
+    let _ = until.send(());
+    let [slowest_health, slowest_idle] = asking.await.expect("it answers");
     // The most that was ever in use: what happened may be over.
-    cost.grown_mb = server.process().peak_rss_bytes().saturating_sub(before) as f64 / 1e6;
-    (happened, cost)
+    let grown_mb = server.process().peak_rss_bytes().saturating_sub(before) as f64 / 1e6;
+    (happened, Cost { grown_mb, slowest_health, slowest_idle })
+}
+
+/// Asks both again and again; their slowest answers.
+async fn slowest_health(urls: [String; 2], mut ended: oneshot::Receiver<()>) -> [Duration; 2] {
+    let http = Http::default();
+    let mut slowest = [Duration::ZERO; 2];
+    while let Err(TryRecvError::Empty) = ended.try_recv() {
+        for (url, slowest) in urls.iter().zip(&mut slowest) {
+            let since = Instant::now();
+            let health = wait::within("it answers", http.get(url)).await;
+            assert_eq!(health.expect("a response").status, 200);
+            *slowest = since.elapsed().max(*slowest);
+        }
+        tokio::time::sleep(ASK_EVERY).await;
+    }
+    slowest
 }

@@ -3,6 +3,7 @@
 mod access;
 mod api;
 mod assets;
+mod body;
 mod error;
 mod fleet;
 mod health;
@@ -42,8 +43,8 @@ use crate::hub::Hub;
 use crate::shutdown::Shutdown;
 use crate::stage::Controls;
 pub use access::AccessRules;
-pub(crate) use api::discard_body;
 pub(crate) use assets::Assets;
+pub(crate) use body::{BODY_WITHIN, BodyError, discard_body, read_body};
 use error::{ApiError, code};
 use host::OwnNames;
 use listen::ConnectionSlots;

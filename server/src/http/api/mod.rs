@@ -27,7 +27,6 @@ use axum::Router;
 use axum::http::{Uri, header};
 use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, any, get, post};
-pub(crate) use posted::unwanted as discard_body;
 
 use super::App;
 use super::error::{ApiError, code};

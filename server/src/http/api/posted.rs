@@ -1,14 +1,12 @@
 //! Posted JSON bodies with a size limit. Errors name the field.
 
-use std::time::Duration;
-
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, LengthLimitError};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
+use crate::http::body::{BODY_WITHIN, BodyError, read_body};
 use crate::http::error::{ApiError, code};
 
 /// A body of at most `MOST` bytes.
@@ -23,40 +21,19 @@ impl<S: Sync, T: DeserializeOwned, const MOST: usize> FromRequest<S> for Posted<
     }
 }
 
-/// How long a body may take.
-const BODY_WITHIN: Duration = Duration::from_secs(20);
-
 /// A body of at most `most` bytes.
 pub(super) async fn within(body: Body, most: usize) -> Result<Bytes, ApiError> {
-    let read = tokio::time::timeout(BODY_WITHIN, axum::body::to_bytes(body, most)).await;
-    let read = read.map_err(|_| {
-        let seconds = BODY_WITHIN.as_secs();
-        ApiError::new(code::TOO_SLOW, format!("the body did not arrive within {seconds} s"))
-    })?;
-    read.map_err(|error| {
-        let error = error.into_inner();
-        match error.is::<LengthLimitError>() {
-            true => {
-                let message = format!("the body is too large; at most {most} bytes are accepted");
-                ApiError::new(code::TOO_LARGE, message)
-            }
-            false => bad(format!("the body cannot be read: {error}")),
+    read_body(body, most).await.map_err(|error| match error {
+        BodyError::TooLarge => {
+            let message = format!("the body is too large; at most {most} bytes are accepted");
+            ApiError::new(code::TOO_LARGE, message)
         }
+        BodyError::TooSlow => {
+            let seconds = BODY_WITHIN.as_secs();
+            ApiError::new(code::TOO_SLOW, format!("the body did not arrive within {seconds} s"))
+        }
+        BodyError::Broken(error) => bad(format!("the body cannot be read: {error}")),
     })
-}
-
-/// Reads and discards a body: many clients read no response before they have sent everything.
-pub(crate) async fn unwanted(mut body: Body, most: usize) {
-    let mut left = most;
-    let all = async {
-        while let Some(Ok(frame)) = body.frame().await {
-            left = match left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) {
-                Some(left) => left,
-                None => return,
-            };
-        }
-    };
-    let _ = tokio::time::timeout(BODY_WITHIN, all).await;
 }
 
 /// Reads `body`.

@@ -21,7 +21,7 @@ use radixscope_intake::Payload;
 use radixscope_model::id::Millis;
 use radixscope_model::number_format::{count, plural};
 
-use crate::http::{Peer, discard_body};
+use crate::http::{BODY_WITHIN, BodyError, Peer, discard_body, read_body};
 use crate::hub::SourceHandle;
 use crate::time::now;
 
@@ -31,8 +31,6 @@ const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
 const MAX_PLAIN_BYTES: usize = 16 * 1024 * 1024;
 /// Bodies that are received and read at a time: 24 MiB each.
 const MAX_BODIES: usize = 4;
-/// How long a body may take.
-const BODY_WITHIN: Duration = Duration::from_secs(20);
 /// How long the hub may take for one request; longer, and the exporter sends it again.
 const HUB_WITHIN: Duration = Duration::from_secs(5);
 /// How much of the body of a refused request is read, so that its sender reads the response. One that says it is longer is refused at once.
@@ -368,22 +366,16 @@ fn too_large() -> Refusal {
 
 /// A body within bounds.
 async fn body_of(body: Body) -> Result<Bytes, Refusal> {
-    match tokio::time::timeout(BODY_WITHIN, axum::body::to_bytes(body, MAX_BODY_BYTES)).await {
-        Ok(Ok(body)) => Ok(body),
-        Ok(Err(error)) => {
-            let error = error.into_inner();
-            match error.is::<http_body_util::LengthLimitError>() {
-                true => Err(too_large()),
-                false => {
-                    Err(Refusal::new(StatusCode::BAD_REQUEST, format!("the body cannot be read: {error}")))
-                }
-            }
-        }
-        Err(_) => {
+    read_body(body, MAX_BODY_BYTES).await.map_err(|error| match error {
+        BodyError::TooLarge => too_large(),
+        BodyError::TooSlow => {
             let why = format!("the body did not arrive within {} s", BODY_WITHIN.as_secs());
-            Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, why))
+            Refusal::new(StatusCode::REQUEST_TIMEOUT, why)
         }
-    }
+        BodyError::Broken(error) => {
+            Refusal::new(StatusCode::BAD_REQUEST, format!("the body cannot be read: {error}"))
+        }
+    })
 }
 
 /// A body decompressed, within bounds.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use radixscope_dynamo::DecodeError;
@@ -44,6 +45,9 @@ impl Timeouts {
 
 /// Write timeout.
 const WRITE_WITHIN: Duration = Duration::from_secs(5);
+
+/// How much is read of a peer until other tasks have their turn: one that never has to be waited for would hold its thread for tens of MB.
+const TURN_BYTES: usize = 1024 * 1024;
 
 /// Maximum bytes of a peer's error that are shown.
 const MAX_REASON_BYTES: usize = 80;
@@ -242,7 +246,7 @@ impl Peer {
     async fn listen_on(&mut self, to: &mut impl Subscriber) -> Result<std::convert::Infallible, PeerError> {
         let Timeouts { effective, ping, dead, .. } = self.timeouts;
         let mut effective_at = Some(Instant::now() + effective);
-        let mut is_asked = false;
+        let (mut is_asked, mut in_turn) = (false, 0);
         // One timer for all reads: it rings no later than the next deadline, and is set again only then.
         let mut alarm = pin!(sleep_until(Instant::now() + effective));
         loop {
@@ -264,10 +268,16 @@ impl Peer {
             }
             tokio::select! {
                 read = self.stream.read_buf(self.inbound.room()) => {
-                    if read? == 0 {
+                    let length = read?;
+                    if length == 0 {
                         return Err(PeerError::Closed);
                     }
                     (self.alive, self.alive_ms, is_asked) = (Instant::now(), now(), false);
+                    in_turn += length;
+                    if in_turn >= TURN_BYTES {
+                        in_turn = 0;
+                        yield_now().await;
+                    }
                 }
                 () = alarm.as_mut(), if wake.is_some() => {
                     let time = Instant::now();

@@ -44,14 +44,15 @@ async fn serve(url: &str) -> Radixscope {
     Radixscope::start(["serve", "--discovery", url, "--tree-dumps", "off"]).await
 }
 
-fn paid(name: &str, cost: Cost) -> [Value; 2] {
+fn paid(name: &str, cost: Cost) -> [Value; 3] {
     [
         row(&format!("memory beyond idle at most, {name}"), cost.grown_mb, "MB", Some(MEMORY)),
         row(&format!("slowest /healthz, {name}"), ms(cost.slowest_health), "ms", Some(HEALTH)),
+        row(&format!("the same of an idle server, {name}"), ms(cost.slowest_idle), "ms", None),
     ]
 }
 
-async fn endless(flood: Flood, name: &str, each: Duration) -> [Value; 2] {
+async fn endless(flood: Flood, name: &str, each: Duration) -> [Value; 3] {
     let store = Endless::start(flood).await;
     let server = serve(&store.url()).await;
     until_status(&server, "live", "no Dynamo entries yet").await;
@@ -63,7 +64,7 @@ async fn endless(flood: Flood, name: &str, each: Duration) -> [Value; 2] {
     paid(name, cost)
 }
 
-async fn sparse_files(each: Duration) -> [Value; 2] {
+async fn sparse_files(each: Duration) -> [Value; 3] {
     let folder = Folder::default();
     for (key, value) in WORKER.entries() {
         folder.put(&key, &value);

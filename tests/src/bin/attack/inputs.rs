@@ -47,10 +47,11 @@ pub(super) async fn rows(each: Duration) -> Vec<Value> {
     rows
 }
 
-fn paid(name: &str, cost: Cost, budget: (&str, f64)) -> [Value; 2] {
+fn paid(name: &str, cost: Cost, budget: (&str, f64)) -> [Value; 3] {
     [
         row(&format!("memory beyond idle at most, {name}"), cost.grown_mb, "MB", Some(budget)),
         row(&format!("slowest /healthz, {name}"), ms(cost.slowest_health), "ms", Some(HEALTH)),
+        row(&format!("the same of an idle server, {name}"), ms(cost.slowest_idle), "ms", None),
     ]
 }
 
@@ -73,7 +74,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Eight engines that publish messages of 1 MiB as fast as they are read.
-async fn publishers(each: Duration) -> [Value; 2] {
+async fn publishers(each: Duration) -> [Value; 3] {
     let mut peers = JoinSet::new();
     let mut args = vec!["serve".to_owned()];
     for _ in 0..SENDERS {
@@ -129,7 +130,7 @@ async fn otlp(
     name: &str,
     body: &[u8],
     headers: &'static [(&'static str, &'static str)],
-) -> [Value; 2] {
+) -> [Value; 3] {
     let server = Radixscope::start(["serve", "--otlp", "127.0.0.1:0"]).await;
     let listening = |cluster: &Value| wait::expect(otlp_port(cluster).is_some(), || cluster.to_string());
     let cluster = server.until_cluster("the receiver listens", listening).await;
@@ -150,7 +151,7 @@ async fn otlp(
 }
 
 /// A metrics endpoint whose response never ends.
-async fn metrics(each: Duration) -> [Value; 2] {
+async fn metrics(each: Duration) -> [Value; 3] {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}/metrics", listener.local_addr().expect("it is bound"));
     let endless = || async {
@@ -166,7 +167,7 @@ async fn metrics(each: Duration) -> [Value; 2] {
 }
 
 /// Appends to the file `--OPTION` names, as fast as the disk takes it, `line` again and again.
-async fn growing(each: Duration, option: &str, name: &str, line: &[u8]) -> [Value; 2] {
+async fn growing(each: Duration, option: &str, name: &str, line: &[u8]) -> [Value; 3] {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("grows.jsonl");
     fs::write(&path, b"").expect("written");
@@ -186,11 +187,11 @@ async fn growing(each: Duration, option: &str, name: &str, line: &[u8]) -> [Valu
     paid(name, cost, HELD_MEMORY)
 }
 
-async fn log(each: Duration) -> [Value; 2] {
+async fn log(each: Duration) -> [Value; 3] {
     growing(each, "--logs", "a log of 100 MB/s without a line feed", b"\x1b[31m<script>\xff\x00").await
 }
 
-async fn results(each: Duration) -> [Value; 2] {
+async fn results(each: Duration) -> [Value; 3] {
     let ids =
         json!({"metadata": {"x_request_id": "\u{202e}<img>", "request_start_ns": u64::MAX}, "metrics": {}});
     let line = format!("{ids}\n");

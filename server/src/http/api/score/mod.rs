@@ -12,9 +12,10 @@ use tokio::sync::Semaphore;
 use radixscope_insight::whatif::{self, CandidateRef, Prompt, WhatIf, WhatIfRequest, WorkerChanges};
 use radixscope_model::id::PoolIx;
 
-use super::posted::{read, unwanted, within};
+use super::posted::{read, within};
 use super::prompt;
 use crate::http::App;
+use crate::http::body::discard_body;
 use crate::http::error::{ApiError, code};
 use crate::http::origin::AllowedPage;
 use crate::hub::View;
@@ -51,7 +52,7 @@ pub(super) async fn score(
     request: Request,
 ) -> Result<Json<ScoreResponse>, ApiError> {
     let Ok(post) = Arc::clone(&app.scores.posts).try_acquire_owned() else {
-        unwanted(request.into_body(), MAX_BODY_BYTES).await;
+        discard_body(request.into_body(), MAX_BODY_BYTES).await;
         return Err(busy());
     };
     let body = within(request.into_body(), MAX_BODY_BYTES).await?;
