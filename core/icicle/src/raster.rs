@@ -5,6 +5,8 @@
 //!
 //! Cost follows what is visible, see [`radixscope_state::tree::forest::Forest::visit`].
 
+use std::ops::Range;
+
 use radixscope_model::id::Slot;
 use radixscope_state::tree::forest::{Chain, ChainId, Holder, NarrowBoxes, Sliver, VisibleBox};
 use radixscope_state::tree::{OwnerSet, Tree};
@@ -45,11 +47,17 @@ pub struct Pixels {
 /// Rows of a band.
 const BAND: usize = 32;
 
+/// Narrowest stretch of a row that is copied from another in place of being filled: the copy of a browser is not made pixel by pixel.
+const COPIED_FROM: usize = 64;
+
 /// Something to be painted.
+#[derive(Clone, Copy)]
 struct PaintJob {
     x: (u16, u16),
     y: (u16, u16),
     fill: Fill,
+    /// Width of its frame, which has the colour of the marks.
+    frame: u16,
 }
 
 impl Pixels {
@@ -66,8 +74,12 @@ impl Pixels {
 
     pub(crate) fn reset(&mut self, width: u32, height: u32, ground: Rgb) {
         (self.width, self.height) = (width as usize, height as usize);
-        self.data.clear();
         self.data.resize(self.width * self.height, opaque(ground));
+        let width = self.width;
+        if let Some(first) = self.data.get_mut(..width) {
+            first.fill(opaque(ground));
+        }
+        (1..self.height).for_each(|row| self.data.copy_within(..width, row * width));
         self.bands.resize_with(self.height.div_ceil(BAND), Vec::new);
     }
 
@@ -86,13 +98,19 @@ impl Pixels {
 
     /// Will fill a rectangle with the next [`Pixels::flush`], over earlier rectangles.
     pub(crate) fn paint(&mut self, x: (usize, usize), y: (usize, usize), fill: Fill) {
+        self.paint_framed(x, y, fill, 0);
+    }
+
+    /// The same with a frame of so many pixels within it, in the colour of the marks.
+    fn paint_framed(&mut self, x: (usize, usize), y: (usize, usize), fill: Fill, frame: usize) {
         let short = |at: usize, limit: usize| at.min(limit).min(usize::from(u16::MAX)) as u16;
         let (top, bottom) = (y.0, y.1.min(self.height));
         let x = (short(x.0, self.width), short(x.1, self.width));
         let y = (short(top, self.height), short(bottom, self.height));
+        let frame = short(frame, self.width);
         if top < bottom {
             for band in &mut self.bands[top / BAND..bottom.div_ceil(BAND)] {
-                band.push(PaintJob { x, y, fill });
+                band.push(PaintJob { x, y, fill, frame });
             }
         }
     }
@@ -102,26 +120,63 @@ impl Pixels {
         let mut bands = std::mem::take(&mut self.bands);
         for (at, band) in bands.iter_mut().enumerate() {
             let rows = (at * BAND, (at + 1) * BAND);
-            for PaintJob { x, y, fill } in band.drain(..) {
-                let y = (usize::from(y.0).max(rows.0), usize::from(y.1).min(rows.1));
-                self.paint_now((x.0.into(), x.1.into()), y, fill, scale);
+            for job in band.drain(..) {
+                match job.fill.pattern {
+                    Pattern::Plain => self.paint_plain(job, rows),
+                    _ => self.paint_pattern(job, rows, scale),
+                }
             }
         }
         self.bands = bands;
     }
 
-    fn paint_now(&mut self, x: (usize, usize), y: (usize, usize), fill: Fill, scale: usize) {
-        let (left, right) = (x.0.min(self.width), x.1.min(self.width));
-        for row in y.0..y.1.min(self.height) {
+    /// Columns of a job, and which of `rows` it has.
+    fn extent(&self, job: &PaintJob, rows: (usize, usize)) -> (Range<usize>, Range<usize>) {
+        let of = |(from, to): (u16, u16), (first, behind): (usize, usize)| {
+            usize::from(from).max(first)..usize::from(to).min(behind)
+        };
+        (of(job.x, (0, self.width)), of(job.y, (rows.0, rows.1.min(self.height))))
+    }
+
+    fn paint_plain(&mut self, job: PaintJob, rows: (usize, usize)) {
+        let (columns, rows) = self.extent(&job, rows);
+        let (frame, width) = (usize::from(job.frame), columns.len());
+        let (colour, mark) = (opaque(job.fill.colour), opaque(job.fill.mark));
+        let inner = usize::from(job.y.0) + frame..usize::from(job.y.1).saturating_sub(frame);
+        // Where the last row of the frame and the last one within it begin.
+        let mut painted: [Option<usize>; 2] = [None; 2];
+        for row in rows {
+            let at = row * self.width + columns.start;
+            let is_within = inner.contains(&row) && width > 2 * frame;
+            let same = painted[usize::from(is_within)].replace(at);
+            match same.filter(|_| width >= COPIED_FROM) {
+                Some(same) => self.data.copy_within(same..same + width, at),
+                None if is_within => {
+                    let line = &mut self.data[at..at + width];
+                    line[..frame].fill(mark);
+                    line[frame..width - frame].fill(colour);
+                    line[width - frame..].fill(mark);
+                }
+                None => self.data[at..at + width].fill(mark),
+            }
+        }
+    }
+
+    fn paint_pattern(&mut self, job: PaintJob, rows: (usize, usize), scale: usize) {
+        let (columns, rows) = self.extent(&job, rows);
+        let (left, right) = (columns.start, columns.end);
+        for row in rows {
             let line = &mut self.data[row * self.width + left..row * self.width + right];
-            line.fill(opaque(fill.colour));
-            let Some(PatternMarks { phase, period, len }) = fill.pattern.marks(row / scale) else { continue };
+            line.fill(opaque(job.fill.colour));
+            let Some(PatternMarks { phase, period, len }) = job.fill.pattern.marks(row / scale) else {
+                continue;
+            };
             // From the mark that begins at the box's left edge or before it.
             let mut at = (left / scale) as isize - ((left / scale + phase) % period) as isize;
             while at * (scale as isize) < right as isize {
                 let begin = |cell: isize| (cell.max(0) as usize * scale).max(left) - left;
                 let to = begin(at + len as isize).min(line.len());
-                line[begin(at).min(to)..to].fill(opaque(fill.mark));
+                line[begin(at).min(to)..to].fill(opaque(job.fill.mark));
                 at += period as isize;
             }
         }
@@ -323,15 +378,8 @@ struct Painter<'a> {
 impl Painter<'_> {
     fn draw(&self, owners: &OwnerSet, rect: Rect, fill: Fill, pixels: &mut Pixels) {
         let (x, y) = body(rect, (pixels.width, pixels.height), self.scale);
-        if fill.pattern == Pattern::Plain && fill.mark != fill.colour {
-            let line = self.scale;
-            pixels.paint(x, y, Fill::plain(fill.mark));
-            if x.1 - x.0 > 2 * line && y.1 - y.0 > 2 * line {
-                pixels.paint((x.0 + line, x.1 - line), (y.0 + line, y.1 - line), fill);
-            }
-        } else {
-            pixels.paint(x, y, fill);
-        }
+        let has_frame = fill.pattern == Pattern::Plain && fill.mark != fill.colour;
+        pixels.paint_framed(x, y, fill, if has_frame { self.scale } else { 0 });
         let above_is_visible = rect.top >= -0.5;
         if owners.len() > 1 && above_is_visible {
             self.draw_ticks(owners, x, y, pixels);
