@@ -69,7 +69,7 @@ async fn what_would_avoid_half_of_the_losses_is_one_click_from_the_overview() {
         click(page, "[data-testid=nav-reuse]", &mut clicks).await;
         page.until("what would avoid half of the losses", async |page| {
             let text = page.text("reuse-half").await.unwrap_or_default();
-            wait::expect(text.starts_with("At least half of the avoidable losses: "), || text.clone())
+            wait::expect(text.starts_with("Avoidable losses: "), || text.clone())
         })
         .await;
         assert!(clicks <= 2, "{clicks}");

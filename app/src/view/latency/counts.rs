@@ -79,12 +79,12 @@ pub(super) fn Numbers(store: Store, second: Memo<Millis>) -> impl IntoView {
         })
     };
     view! {
-        <section class="numbers" aria-labelledby="numbers-title">
+        <section class="numbers load" aria-labelledby="numbers-title">
             <h3 id="numbers-title">"Load" <span class="quiet">" last 60 s"</span></h3>
             <table data-testid="counts"><tbody>{known}</tbody></table>
-            {move || events_table(events.get())}
             {missing}
         </section>
+        {move || events_table(events.get())}
     }
 }
 
@@ -181,10 +181,12 @@ fn events_table(events: Vec<EventCount>) -> AnyView {
         }
     };
     view! {
-        <h3>"KV events in the router" <span class="quiet">" by what became of them"</span></h3>
-        <table data-testid="events">
-            <thead><tr><th scope="col">"Event"</th><th scope="col" class="n">"60 s"</th><th scope="col" class="n">"session"</th></tr></thead>
-            <tbody>{events.into_iter().map(row).collect_view()}</tbody>
-        </table>
+        <section class="numbers" aria-labelledby="events-title">
+            <h3 id="events-title">"KV events in the router" <span class="quiet">" by what became of them"</span></h3>
+            <table data-testid="events">
+                <thead><tr><th scope="col">"Event"</th><th scope="col" class="n">"60 s"</th><th scope="col" class="n">"session"</th></tr></thead>
+                <tbody>{events.into_iter().map(row).collect_view()}</tbody>
+            </table>
+        </section>
     }
 }

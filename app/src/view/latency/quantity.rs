@@ -1,4 +1,4 @@
-//! One quantity: its percentiles against the target, how much of the session was above it, and its way over time.
+//! One quantity: its percentiles against the target, how much was above it, and its way over time.
 
 use charming::element::LineStyleType;
 use leptos::prelude::*;
@@ -41,6 +41,12 @@ pub(super) fn QuantityCard(
     });
     // The figure that rules judge: one function for all.
     let figure = Memo::new(move |_| times.with(|all| all.iter().find(|times| times.samples > 0).cloned()));
+    // Of what the percentiles are of: exact where these are.
+    let above = Memo::new(move |_| {
+        let (now, target) = (second.get(), goal.ms.get());
+        let source = figure.with(|times| times.as_ref().map(|times| times.source.clone()))?;
+        store.peek(|cluster| latency::share_above(cluster, quantity, now, target, &source))
+    });
     let sides = Memo::new(move |_| {
         let now = second.get();
         store.peek(|cluster| latency_panel::sides(cluster, quantity, now))
@@ -72,8 +78,11 @@ pub(super) fn QuantityCard(
                 <p class="caption figures" data-testid=format!("{id}-burn")>
                     <span data-testid=format!("{id}-source") title=source>{share}</span>
                     {move || burn.with(|burn| burn.as_ref().map(|burn| {
-                        let (line, hint) = burn_text(burn, quantity, goal.ms.get(), store);
-                        view! { <span title=hint>{line}</span> }
+                        let target = quantity.to_text(goal.ms.get());
+                        let session = session_text(burn, &target, store);
+                        let hint = format!("{session}, {}", burn.source.to_text());
+                        let latest = above.get().map(|share| format!("{} above {target}", share.to_text(format::percent)));
+                        view! { <span title=hint>{latest.unwrap_or(session)}</span> }
                     }))}
                 </p>
             </Show>
@@ -119,23 +128,14 @@ fn Value(range: Range, quantity: Quantity, target: f64, standing: Option<Times>)
     }
 }
 
-/// How much of the session was above the target, and in words what that is of.
-fn burn_text(burn: &Burn, quantity: Quantity, target: f64, store: Store) -> (String, String) {
+/// How much of the session was above the target.
+fn session_text(burn: &Burn, target: &str, store: Store) -> String {
+    let of = burn.samples.max(1) as f64;
     let (least, most) = burn.over;
-    let share =
-        |over: u64| format::percent(if burn.samples > 0 { over as f64 / burn.samples as f64 } else { 0.0 });
-    let (over, shares) = match least == most {
-        true => (format::count(least), share(least)),
-        // The target lies inside a bucket.
-        false => (
-            format!("{} to {}", format::count(least), format::count(most)),
-            format!("{} to {}", share(least), share(most)),
-        ),
-    };
-    let ago = format::ago(store.now_ms().since(burn.since_ms));
-    let line = format!("{shares} above {} since {ago}", quantity.to_text(target));
-    let samples = format::count(burn.samples);
-    (line, format!("Session: {over} of {samples} samples, {}", burn.source.to_text()))
+    // They differ where the target lies inside a bucket.
+    let share = Range::between(least as f64 / of, Some(most as f64 / of)).to_text(format::percent);
+    let (samples, ago) = (format::count(burn.samples), format::ago(store.now_ms().since(burn.since_ms)));
+    format!("{share} of {samples} above {target} since {ago}")
 }
 
 #[component]

@@ -150,12 +150,12 @@ fn half(funnel: &Funnel) -> String {
     let line = |loss: Loss| {
         let (label, share) = (loss.cause.label(), percent(loss.tokens as f64 / all as f64));
         let help = loss.cause.remedy().map_or(String::new(), |help| format!(" {help}"));
-        format!("{label}, {share} of them.{help}")
+        format!("{label}, {share}.{help}")
     };
     let lines: Vec<String> = funnel.half_of_avoidable().into_iter().map(line).collect();
     match lines.as_slice() {
         [] => String::new(),
-        lines => format!("At least half of the avoidable losses: {}", lines.join(" Then: ")),
+        lines => format!("Avoidable losses: {}", lines.join(" Then: ")),
     }
 }
 

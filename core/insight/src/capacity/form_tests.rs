@@ -70,7 +70,7 @@ fn the_shape_is_not_requested_where_bytes_per_token_are_given() {
 fn the_reference_says_how_many_of_its_full_batch_fit() {
     let capacity = REFERENCE.capacity().unwrap();
     let sentences = fit_sentences(&REFERENCE, &capacity);
-    let text = "25 of 64 sequences of 13,530 tokens (p95) fit at once; a full batch takes 27,072 of 10,738 blocks a worker.";
+    let text = "25 of 64 sequences of 13,530 tokens (p95) fit at once on a worker, 75 on all 3; a full batch takes 27,072 of 10,738 blocks.";
     assert_eq!((sentences[0].fits, sentences[0].text.as_str()), (None, text));
     assert!(sentences.iter().all(|sentence| sentence.fits != Some(false)), "{sentences:?}");
     let long = Inputs { p95_tokens: Some(400_000), ..REFERENCE };
@@ -78,7 +78,11 @@ fn the_reference_says_how_many_of_its_full_batch_fit() {
     let small = Inputs { max_num_seqs: Some(20), ..REFERENCE };
     assert_eq!(fit_sentences(&small, &small.capacity().unwrap())[0].fits, Some(true));
     let unknown = Inputs { max_num_seqs: None, ..REFERENCE };
-    assert_eq!(fit_sentences(&unknown, &unknown.capacity().unwrap())[0].fits, None);
+    let without_batch = fit_sentences(&unknown, &unknown.capacity().unwrap());
+    assert_eq!(without_batch[0].fits, None);
+    let length = "25 sequences of p95 length (13,530 tokens, 423 blocks) fit on a worker; 75 on all 3.";
+    assert!(without_batch.iter().any(|sentence| sentence.text == length), "{without_batch:?}");
+    assert!(sentences.iter().all(|sentence| sentence.text != length), "it is said of the batch");
 }
 
 #[test]

@@ -18,11 +18,14 @@ pub fn fit_sentences(inputs: &Inputs, capacity: &Capacity) -> Vec<FitSentence> {
     match &capacity.max_batch {
         Some(batch) => {
             if let (Some(needed), Some(p95)) = (batch.p95_blocks, capacity.p95) {
+                let at_once = p95.per_worker.min(batch.max_num_seqs);
                 let text = format!(
-                    "{} of {} sequences of {} tokens (p95) fit at once; a full batch takes {} of {} blocks a worker.",
-                    count(p95.per_worker.min(batch.max_num_seqs)),
+                    "{} of {} sequences of {} tokens (p95) fit at once on a worker, {} on all {}; a full batch takes {} of {} blocks.",
+                    count(at_once),
                     count(batch.max_num_seqs),
                     count(p95.tokens),
+                    count(at_once * u64::from(inputs.workers)),
+                    count(u64::from(inputs.workers)),
                     count(needed),
                     count(capacity.blocks_per_worker),
                 );
@@ -54,7 +57,9 @@ pub fn fit_sentences(inputs: &Inputs, capacity: &Capacity) -> Vec<FitSentence> {
                 .to_owned(),
         }),
     }
-    for (name, fit) in [("p50", capacity.p50), ("p95", capacity.p95)] {
+    // Of a batch the p95 is said above.
+    let p95 = capacity.p95.filter(|_| capacity.max_batch.is_none());
+    for (name, fit) in [("p50", capacity.p50), ("p95", p95)] {
         let Some(fit) = fit else { continue };
         let limit = inputs.max_num_seqs.map(u64::from);
         let fits = fits(fit.per_worker, limit);
