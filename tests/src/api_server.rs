@@ -11,6 +11,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper_util::rt::TokioIo;
+use radixscope_captures::port::free_port;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
@@ -20,7 +21,6 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto::ring};
 
 use crate::nats::make_certificates;
-use crate::port::free_port;
 use crate::process::Process;
 use crate::wait;
 

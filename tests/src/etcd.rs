@@ -6,13 +6,13 @@ use std::process::Command;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use hyper::Method;
+use radixscope_captures::port::free_port;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::http::Http;
 use crate::nats::make_certificates;
 use crate::paths;
-use crate::port::free_port;
 use crate::process::Process;
 use crate::wait;
 

@@ -26,7 +26,6 @@ pub mod object_store;
 pub mod one_worker;
 pub mod pages;
 pub mod paths;
-pub mod port;
 pub mod process;
 pub mod prometheus;
 pub mod proxy;

@@ -9,11 +9,11 @@ use async_nats::jetstream;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nkeys::KeyPair;
+use radixscope_captures::port::free_port;
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::paths;
-use crate::port::free_port;
 use crate::process::Process;
 use crate::wait;
 

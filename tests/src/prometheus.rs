@@ -5,13 +5,13 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use radixscope_captures::port::free_port;
 use serde_json::Value;
 use tempfile::TempDir;
 use url::form_urlencoded;
 
 use crate::http::Http;
 use crate::paths;
-use crate::port::free_port;
 use crate::process::Process;
 use crate::radixscope::Radixscope;
 use crate::wait;

@@ -56,11 +56,16 @@ impl Surface {
             let context = canvas.get_context_with_context_options("2d", options).ok().flatten()?;
             context.dyn_into::<CanvasRenderingContext2d>().ok()
         };
-        // Whole pictures of pixels are put onto it: stored where this program is, that costs a tenth less.
+        // Whole pictures of pixels are put onto it: stored where this program is, that costs a tenth less. None has a transparent
+        // pixel: without transparency the browser's own thread for pictures takes a quarter less for each.
         let options = Object::new();
         let _ = Reflect::set(&options, &"willReadFrequently".into(), &JsValue::TRUE);
+        let _ = Reflect::set(&options, &"alpha".into(), &JsValue::FALSE);
+        let drawn = context(picture, &options)?;
+        // Black, until there is a picture: nothing of it is shown before.
+        resize(&drawn, 0, 0);
         Some(Self {
-            picture: context(picture, &options)?,
+            picture: drawn,
             axis: axis.and_then(|axis| context(axis, &JsValue::UNDEFINED)),
             overlay: overlay.and_then(|overlay| context(overlay, &JsValue::UNDEFINED)),
             overlaid: Cell::default(),

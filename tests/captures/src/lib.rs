@@ -6,6 +6,7 @@
 mod advice;
 mod engines;
 mod late;
+pub mod port;
 pub mod publisher;
 #[cfg(feature = "recorded")]
 pub mod recorded;

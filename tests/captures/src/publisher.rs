@@ -6,6 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use crate::port::free_port;
+
 /// Nothing that is waited for takes so long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -39,9 +41,9 @@ struct Subscriber {
 }
 
 impl Publisher {
-    /// On a free port, speaking ZMTP 3.`minor`.
+    /// On a free port, speaking ZMTP 3.`minor`. Nobody else gets it before another comes [`at`](Self::at) its address.
     pub fn bind(minor: u8) -> Self {
-        Self::at(([127, 0, 0, 1], 0).into(), minor)
+        Self::at(([127, 0, 0, 1], free_port()).into(), minor)
     }
 
     /// On this address, which may have been another's just now.

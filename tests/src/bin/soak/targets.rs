@@ -11,7 +11,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::get;
 use radixscope_captures::Recording;
-use radixscope_tests::port::free_port;
+use radixscope_captures::port::free_port;
 use radixscope_tests::process::Process;
 use tokio::net::TcpListener;
 
