@@ -188,6 +188,10 @@ async fn the_map_marks_the_present_setting_and_is_walked_with_the_keyboard() {
         let set = page.text("cf-recommended-setting").await;
         assert_eq!(set.is_some(), is_marked, "{set:?}");
         assert!(set.is_none_or(|set| set.starts_with("--")), "flags, with their values");
+        let effects = page.text("cf-effects").await;
+        assert_eq!(effects.is_some(), is_marked, "{effects:?}");
+        let figures = ["KV hit rate", "In-flight imbalance p95", "Decisions that change worker"];
+        assert!(effects.is_none_or(|effects| figures.iter().all(|figure| effects.contains(figure))));
         page.eval("(document.querySelector('.cf-cell[tabindex=\"0\"]').focus(), true)").await;
         let expected = async || page.text("cf-status").await.unwrap();
         page.press("PageUp").await;
