@@ -62,7 +62,7 @@ impl Surface {
         let _ = Reflect::set(&options, &"willReadFrequently".into(), &JsValue::TRUE);
         let _ = Reflect::set(&options, &"alpha".into(), &JsValue::FALSE);
         let drawn = context(picture, &options)?;
-        // Black, until there is a picture: nothing of it is shown before.
+        // Such a canvas is black until it is drawn on: it has no size until its first picture.
         resize(&drawn, 0, 0);
         Some(Self {
             picture: drawn,

@@ -98,7 +98,7 @@ fn effects(grid: &Grid, advice: &Recommendation) -> Vec<Effect> {
             from: format!("{from:.0} → "),
             to: format!("{:.0} ms", of.value),
             note: match (of.low..=of.high).contains(&from) {
-                true => format!("{interval}: within its uncertainty"),
+                true => format!("{interval}: the change is within its uncertainty"),
                 false => interval,
             },
         });

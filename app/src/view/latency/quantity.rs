@@ -41,7 +41,7 @@ pub(super) fn QuantityCard(
     });
     // The figure that rules judge: one function for all.
     let figure = Memo::new(move |_| times.with(|all| all.iter().find(|times| times.samples > 0).cloned()));
-    // Of what the percentiles are of: exact where these are.
+    // Of the same samples as the percentiles: exact where these are.
     let above = Memo::new(move |_| {
         let (now, target) = (second.get(), goal.ms.get());
         let source = figure.with(|times| times.as_ref().map(|times| times.source.clone()))?;
