@@ -248,6 +248,24 @@ impl Page {
         .await
     }
 
+    /// Waits until the rows of workers have the blocks that the API gives, and returns their texts: numbers follow the state
+    /// a little later than the attributes that [`Self::agrees_with`] looks at.
+    pub async fn blocks_of_workers(&self, server: &Radixscope) -> Vec<String> {
+        self.until("every worker's row has its blocks", async |page| {
+            let cluster = server.cluster().await;
+            let workers = cluster["workers"].as_array().ok_or("no workers")?;
+            let mut expected: Vec<Option<u64>> =
+                workers.iter().map(|worker| worker["blocks"].as_u64()).collect();
+            let texts = page.texts("[data-testid=held]").await;
+            let mut shown: Vec<Option<u64>> =
+                texts.iter().map(|text| text.replace(',', "").parse().ok()).collect();
+            (expected.sort_unstable(), shown.sort_unstable());
+            wait::expect(shown == expected, || format!("{texts:?}, by the API {expected:?}"))?;
+            Ok(texts)
+        })
+        .await
+    }
+
     /// Clicks the first element with this test id.
     pub async fn click(&self, id: &str) {
         let selector = format!("[data-testid=\"{id}\"]");

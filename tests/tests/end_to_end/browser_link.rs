@@ -30,7 +30,7 @@ async fn a_killed_server_is_noticed_and_a_restarted_one_taken_up_again() {
     with_page(async |page| {
         page.open(&server.url("/")).await;
         page.agrees_with(&server).await;
-        let held = page.texts("[data-testid=held]").await;
+        let held = page.blocks_of_workers(&server).await;
         page.expect_complaints(); // the browser itself reports the refused connections
 
         server.kill();
@@ -54,29 +54,35 @@ async fn a_killed_server_is_noticed_and_a_restarted_one_taken_up_again() {
         server.until_quiet(retained.len() as u64).await;
         page.agrees_with(&server).await;
         until_live(page).await;
-        assert_eq!(page.text("notice-reconnecting").await, None);
-        assert_eq!(page.texts("[data-testid=held]").await, held, "history brings the same back");
+        page.until_true("its notice is gone", "!document.querySelector('[data-testid=notice-reconnecting]')")
+            .await;
+        assert_eq!(page.blocks_of_workers(&server).await, held, "history brings the same back");
     })
     .await;
 }
 
-/// Nothing on the page claims to be of now.
+/// Waits until nothing on the page claims to be of now: not all of it changes in the same task of the browser.
 async fn nothing_is_current(page: &Page, old: &str) {
     let expected = format!("document.querySelector('.page').dataset.old === '{old}'");
     page.until_true("the page says what is not current", &expected).await;
     for id in ["lag", "coverage", "stored-rate-all", "removed-rate-all", "stored-rate"] {
-        assert_eq!(
-            page.texts(&format!("[data-testid={id}]")).await.first().map(String::as_str),
-            Some("–"),
-            "{id}"
-        );
+        page.until(&format!("{id} is unknown"), async |page| {
+            let texts = page.texts(&format!("[data-testid={id}]")).await;
+            wait::expect(texts.first().is_some_and(|text| text == "–"), || format!("{texts:?}"))
+        })
+        .await;
     }
-    assert_eq!(page.texts(".worker.active").await, Vec::<String>::new(), "no green worker");
-    assert_eq!(page.texts(".notice.good").await, Vec::<String>::new(), "no green notice");
-    let filters =
-        page.eval("getComputedStyle(document.querySelector('.panel.workers > .scroll')).filter").await;
-    assert_eq!(filters, "grayscale(1)");
-    assert!(page.text("as-of").await.is_some_and(|text| text.starts_with("as of ")), "as of when");
+    for is_left in [".worker.active", ".notice.good"] {
+        page.until_true("nothing is green", &format!("!document.querySelector('{is_left}')")).await;
+    }
+    let grey =
+        "getComputedStyle(document.querySelector('.panel.workers > .scroll')).filter === 'grayscale(1)'";
+    page.until_true("workers are grey", grey).await;
+    page.until("it says as of when", async |page| {
+        let text = page.text("as-of").await;
+        wait::expect(text.as_deref().is_some_and(|text| text.starts_with("as of ")), || format!("{text:?}"))
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -102,8 +108,11 @@ async fn without_a_server_nothing_is_shown_as_current_and_ages_count_on() {
         server.kill();
         nothing_is_current(page, "all").await;
         picked("unknown").await;
-        let notice = page.text("notice-reconnecting").await.unwrap_or_default();
-        assert!(notice.contains(" since ") && notice.contains("as of "), "{notice}");
+        page.until("it says since when, and as of when", async |page| {
+            let notice = page.text("notice-reconnecting").await.unwrap_or_default();
+            wait::expect(notice.contains(" since ") && notice.contains("as of "), || notice.clone())
+        })
+        .await;
         assert_eq!(page.eval(top).await, before, "the notice moves nothing");
         for theme in ["dark", "light"] {
             page.until_true("the theme is there", &format!(
@@ -162,10 +171,14 @@ async fn a_silent_server_makes_the_picture_stale_and_nothing_worse() {
             page.text("notice-stale").await.ok_or_else(|| "no notice".to_owned())
         })
         .await;
-        assert_eq!(page.text("connection").await.as_deref(), Some("Stale"));
+        page.until("it says so at its top", async |page| {
+            let connection = page.text("connection").await;
+            wait::expect(connection.as_deref() == Some("Stale"), || format!("{connection:?}"))
+        })
+        .await;
         server.process().resume();
         until_live(page).await;
-        assert_eq!(page.text("notice-stale").await, None);
+        page.until_true("its notice is gone", "!document.querySelector('[data-testid=notice-stale]')").await;
     })
     .await;
 }

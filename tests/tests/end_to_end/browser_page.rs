@@ -24,11 +24,7 @@ async fn the_page_of_a_capture_shows_the_figures_counted_from_it() {
     let figures = figures::of(name);
     with_page(async |page| {
         page.open_at(&server, "/", &cluster).await;
-        page.until("every worker has its row", async |page| {
-            let rows = page.texts("[data-testid=worker] [data-testid=held]").await;
-            wait::expect(rows.len() == figures.blocks.len(), || format!("{rows:?}"))
-        })
-        .await;
+        page.blocks_of_workers(&server).await;
         for (worker, blocks) in by_id(cluster["workers"].as_array().unwrap()).iter().zip(figures.blocks) {
             let id = format!("{}/0", worker["worker_id"].as_str().unwrap());
             let held = page.texts(&format!("[data-worker='{id}'] [data-testid=held]")).await;

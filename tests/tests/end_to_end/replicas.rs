@@ -110,7 +110,7 @@ async fn a_page_whose_server_is_killed_moves_over_where_it_was() {
         // Its first state may have come from the other one.
         has_the_state_of(page, &servers[first]).await;
         let address = page.address().await;
-        let held = page.texts("[data-testid=held]").await;
+        let held = page.blocks_of_workers(&servers[first]).await;
         // From here on every notice that was ever shown is kept.
         page.eval(
             "(window.notices = new Set(), new MutationObserver(() => document.querySelectorAll('[data-testid^=notice-]') \
@@ -124,7 +124,7 @@ async fn a_page_whose_server_is_killed_moves_over_where_it_was() {
         has_the_state_of(page, other).await;
         page.until_true("the page is live", "document.body.dataset.connection === 'live'").await;
         assert_eq!(page.address().await, address, "the address stays");
-        assert_eq!(page.texts("[data-testid=held]").await, held, "and what is shown");
+        assert_eq!(page.blocks_of_workers(other).await, held, "and what is shown");
         let other = "[...window.notices].filter(n => !['notice-reconnecting', 'notice-connecting'].includes(n))";
         assert_eq!(page.eval(other).await, serde_json::json!([]), "nothing but that it connects was announced");
         page.screenshot("moved-over").await;
