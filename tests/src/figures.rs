@@ -92,6 +92,25 @@ pub fn by_id(workers: &[Value]) -> Vec<&Value> {
     workers
 }
 
+/// A text in which workers are called `worker`, whether it names them by id (`worker 7/0`), as the API does, or by label (`W1`,
+/// `W1.2`), as the page does.
+pub fn without_names(text: &str) -> String {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        let name = word.trim_end_matches([',', ':', ';', '.']);
+        let end = &word[name.len()..];
+        let is_label = name.strip_prefix('W').is_some_and(|label| label.split('.').all(is_number));
+        let is_id = name.split_once('/').is_some_and(|(id, rank)| is_number(id) && is_number(rank));
+        match words.last_mut() {
+            Some(last) if is_id && last == "worker" => *last += end,
+            _ if is_label => words.push(format!("worker{end}")),
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words.join(" ")
+}
+
 /// Sum of a field over rows; missing or null counts as 0.
 pub fn sum(rows: &[Value], field: &str) -> u64 {
     rows.iter().map(|row| row[field].as_u64().unwrap_or(0)).sum()

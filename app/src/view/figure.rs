@@ -1,12 +1,17 @@
 //! Parts that panels share: their frame, a number with its name, what an empty panel says.
 
+use std::cell::Cell;
+
+use leptos::html;
 use leptos::prelude::*;
 pub(super) use radixscope_export::finding_ticket::severity_mark;
 use radixscope_export::panel::EmptyText;
 use radixscope_insight::completeness::Trust;
+use web_sys::HtmlElement;
 
 use super::clipboard::CopyLink;
 use crate::format::UNKNOWN;
+use crate::keys;
 use crate::store::{Feed, Store, time_of_day};
 use crate::url::Panel;
 use crate::view::control::view;
@@ -79,6 +84,29 @@ pub(super) fn heading_id(panel: Panel) -> String {
     if panel == Panel::Overview { "panels".to_owned() } else { format!("{}-title", panel.as_str()) }
 }
 
+thread_local! {
+    /// The panel that was opened last since the page was loaded, and whether its heading has had the focus.
+    static OPENED: Cell<Option<(Panel, bool)>> = const { Cell::new(None) };
+}
+
+/// A panel was opened: its heading takes the focus, so that it is read aloud and the keyboard goes on from there. Now, if it is in the
+/// document; else once it is.
+pub(super) fn focus_heading(panel: Panel) {
+    let id = heading_id(panel);
+    keys::focus(&id);
+    let has_focus = document().active_element().is_some_and(|element| element.id() == id);
+    OPENED.set(Some((panel, has_focus)));
+}
+
+/// A heading is in the document. It may replace one that had the focus: that of a panel on its way.
+fn heading_appeared(panel: Panel, heading: &HtmlElement) {
+    let Some((opened, had_focus)) = OPENED.get() else { return };
+    let is_free = || document().active_element().is_none_or(|element| element.tag_name() == "BODY");
+    if opened == panel && (!had_focus || is_free()) {
+        OPENED.set(Some((panel, heading.focus().is_ok())));
+    }
+}
+
 /// What the figures of a panel come from.
 const fn feed(panel: Panel) -> Feed {
     match panel {
@@ -113,9 +141,11 @@ pub(super) fn PanelHead(
         true => "M6 2v4H2M10 14v-4h4M10 2v4h4M6 14v-4H2",
         false => "M2 6V2h4M14 10v4h-4M10 2h4v4M6 14H2v-4",
     };
+    let heading = NodeRef::<html::H2>::new();
+    heading.on_load(move |heading| heading_appeared(panel, &heading));
     view! {
         <header class="panel-head">
-            <h2 id=heading_id(panel) tabindex="-1">{title}</h2>
+            <h2 node_ref=heading id=heading_id(panel) tabindex="-1">{title}</h2>
             {move || store.as_of(feed(panel)).map(|at| view! {
                 <span class="as-of" data-testid="as-of">"as of "{time_of_day(at)}</span>
             })}

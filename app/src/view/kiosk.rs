@@ -15,7 +15,7 @@ use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format;
 use radixscope_state::cluster::DecisionEntry;
 
-use super::chip::Chip;
+use super::chip::{Chip, with_labels};
 use super::figure::severity_mark;
 use super::status::{Connection, Mark};
 use super::summary::{TILES, Tile, tiles, to_come};
@@ -181,7 +181,7 @@ fn worst(shown: &ViewContext<'_>, tiles: &[Tile]) -> WorstText {
             class: worst.severity.as_str(),
             head: format!("{} {}", severity_mark(worst.severity), severity_word(worst.severity)),
             more: if found.len() > 1 { format!("1 of {} findings", found.len()) } else { String::new() },
-            text: worst.title.to_string(),
+            text: with_labels(shown, worst, &worst.title),
         };
     }
     let summary = Summary::of(shown);

@@ -11,8 +11,7 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 use leptos::wasm_split::SplitLoaderError;
 
-use super::figure::{PanelHead, heading_id};
-use crate::keys;
+use super::figure::PanelHead;
 use crate::store::Store;
 use crate::url::Panel;
 use crate::view::control::view;
@@ -113,20 +112,8 @@ pub(super) fn Lazy(of: LazyView, store: Store, dark: Memo<bool>) -> impl IntoVie
         progress.set(Progress::Loading);
         spawn_local(async move {
             let done = if load(of).await.is_ok() { Progress::Loaded } else { Progress::Failed };
-            let focused = focused_heading(of);
             // The view may have been left meanwhile.
-            if progress.try_set(done).is_none()
-                && let Some(heading) = focused
-            {
-                // The panel's own heading replaces the one that had the focus, unless something in it was focused.
-                request_animation_frame(move || {
-                    let is_lost =
-                        document().active_element().is_none_or(|element| element.tag_name() == "BODY");
-                    if is_lost {
-                        keys::focus(&heading);
-                    }
-                });
-            }
+            progress.try_set(done);
         });
     };
     begin();
@@ -170,13 +157,6 @@ pub(super) fn AfterFigures(of: LazyView, store: Store, dark: Memo<bool>) -> impl
 pub(super) fn after_painting(then: impl FnOnce() + 'static) {
     // A task after the frame that paints it: in a frame it would hold up the next picture.
     request_animation_frame(move || set_timeout(then, Duration::ZERO));
-}
-
-/// Id of the view's heading, if that has the focus.
-fn focused_heading(of: LazyView) -> Option<String> {
-    let LazyView::Panel(panel) = of else { return None };
-    let heading = heading_id(panel);
-    document().active_element().is_some_and(|element| element.id() == heading).then_some(heading)
 }
 
 fn head(of: LazyView, store: Store) -> Option<AnyView> {

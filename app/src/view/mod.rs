@@ -184,13 +184,12 @@ fn panel(panel: Panel, store: Store, dark: Memo<bool>) -> AnyView {
     }
 }
 
-/// Another panel takes the focus with its heading: it is read aloud, and the keyboard goes on from there.
+/// Another panel takes the focus with its heading.
 fn focus_another(shown: Memo<Panel>) {
     Effect::new(move |before: Option<Panel>| {
         let panel = shown.get();
         if before.is_some_and(|before| before != panel) {
-            // The next frame has it in the document.
-            request_animation_frame(move || keys::focus(&figure::heading_id(panel)));
+            figure::focus_heading(panel);
         }
         panel
     });

@@ -16,6 +16,7 @@ use radixscope_model::range::{Range, TargetComparison};
 use radixscope_model::record::{Finding, Phase};
 use radixscope_state::cluster::Cluster;
 
+use super::chip::with_labels;
 use super::clipboard::CopyButton;
 use super::figure::severity_mark;
 use super::latency::goals::{LatencyTarget, TPOT, TTFT};
@@ -331,7 +332,7 @@ fn line_of(cluster: &Cluster, tiles: &[Tile]) -> StatusLine {
             Phase::Warn | Phase::Cleared => String::new(),
         };
         let (mark, word) = (severity_mark(finding.severity), severity_word(finding.severity));
-        format!("{mark} {word}: {}{until}", finding.title)
+        format!("{mark} {word}: {}{until}", with_labels(cluster, finding, &finding.title))
     };
     let mut line = StatusLine {
         level: ["info", "warn", "bad"][worst.severity as usize],

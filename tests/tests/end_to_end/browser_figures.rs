@@ -3,7 +3,7 @@
 
 use radixscope_model::number_format;
 use radixscope_tests::browser::{Page, with_unrecorded_page};
-use radixscope_tests::figures::number;
+use radixscope_tests::figures::{number, without_names};
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::wait;
 use serde_json::{Value, json};
@@ -195,12 +195,11 @@ fn compare_findings(shown: &Value, expected: &ApiFigures) -> Result<(), String> 
     let is_above = states.iter().any(|state| state.contains("above"));
     let (coverage, is_whole) =
         (expected.coverage(), !expected.statuses.iter().any(|status| status == "no_data"));
-    let title = expected.findings.first().and_then(|finding| finding["title"].as_str());
-    match title {
+    let title = expected.findings.first().and_then(|finding| finding["title"].as_str()).map(without_names);
+    match &title {
         Some(title) => {
-            wait::expect(worst("text").is_empty() || worst("text").contains(title), || {
-                format!("{}: {title}", worst("text"))
-            })?;
+            let line = without_names(&worst("text"));
+            wait::expect(line.is_empty() || line.contains(title), || format!("{line}: {title}"))?;
             wait::expect(text("none").is_empty() && !shown["good"].as_bool().unwrap_or_default(), || {
                 format!("no finding beside {title}")
             })?;

@@ -1,6 +1,7 @@
 //! Findings as a person reads them: a cluster with a fault, a healthy one, and what the API says of both.
 
 use radixscope_tests::browser::{Page, with_page};
+use radixscope_tests::figures::without_names;
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::wait;
 use serde_json::Value;
@@ -20,6 +21,15 @@ async fn found(server: &Radixscope) -> Result<Value, String> {
     found.ok_or_else(|| all.to_string())
 }
 
+/// Each worker's name in the API, with the page's label for it: the simulator's are known in the order of their ids.
+async fn names(server: &Radixscope) -> Vec<(String, String)> {
+    let cluster = server.cluster().await;
+    let workers = cluster["workers"].as_array().unwrap().iter().zip(1..);
+    let name =
+        |worker: &Value| format!("worker {}/{}", worker["worker_id"].as_str().unwrap(), worker["dp_rank"]);
+    workers.map(|(worker, at)| (name(worker), format!("W{at}"))).collect()
+}
+
 async fn open(page: &Page, server: &Radixscope, more: &str) {
     page.open(&server.url(&format!("/?view=findings{more}"))).await;
     page.until_true("the panel is there", "!!document.querySelector('[data-testid=checked] li')").await;
@@ -36,7 +46,12 @@ async fn a_finding_says_what_the_api_says_and_its_fix_can_be_copied() {
     with_page(async |page| {
         open(page, &server, "&theme=dark").await;
         let texts = async |what: &str| page.texts(&format!("{CARD} {what}")).await;
-        assert_eq!(texts("h3").await, [finding["title"].as_str().unwrap()]);
+        let names = names(&server).await;
+        let labelled = |text: &Value| {
+            let text = text.as_str().unwrap().to_owned();
+            names.iter().fold(text, |text, (name, label)| text.replace(name, label))
+        };
+        assert_eq!(texts("h3").await, [labelled(&finding["title"])]);
         let severity = finding["severity"].as_str().unwrap();
         let word = texts(".severity").await.concat();
         assert!(word.to_lowercase().contains(severity), "{word} is {severity}");
@@ -44,7 +59,7 @@ async fn a_finding_says_what_the_api_says_and_its_fix_can_be_copied() {
         page.until("the evidence is that of the API", async |_| {
             let now = found(&server).await.expect("the fault holds");
             let evidence = now["evidence"].as_array().unwrap();
-            let labels: Vec<&str> = evidence.iter().map(|e| e["label"].as_str().unwrap()).collect();
+            let labels: Vec<String> = evidence.iter().map(|e| labelled(&e["label"])).collect();
             let shown = texts("[data-testid=evidence] tbody th").await;
             wait::expect(shown == labels, || format!("{shown:?}, not {labels:?}"))
         })
@@ -113,10 +128,10 @@ async fn the_overview_names_the_findings_and_leads_to_them() {
     let (server, finding) = faulty().await;
     with_page(async |page| {
         page.open(&server.url("/?theme=light")).await;
-        let title = finding["title"].as_str().unwrap();
+        let title = without_names(finding["title"].as_str().unwrap());
         page.until("it is named", async |page| {
-            let text = page.text("notice-findings").await.unwrap_or_default();
-            wait::expect(text.contains(title), || text)
+            let text = without_names(&page.text("notice-findings").await.unwrap_or_default());
+            wait::expect(text.contains(&title), || text)
         })
         .await;
         page.until_true(

@@ -3,6 +3,7 @@
 
 use radixscope_app::url::Panel;
 use radixscope_tests::browser::{Page, with_page};
+use radixscope_tests::figures::without_names;
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::wait;
 
@@ -75,14 +76,14 @@ async fn the_kiosk_is_large_says_why_and_has_nothing_to_click() {
         let least = page.eval(sizes).await.as_f64().unwrap();
         assert!(least >= LEAST_PX, "text of {least} px");
         let findings = server.json("/api/v1/findings").await;
-        let titles: Vec<&str> = findings["findings"]
+        let titles: Vec<String> = findings["findings"]
             .as_array()
             .unwrap()
             .iter()
-            .filter_map(|found| found["title"].as_str())
+            .filter_map(|found| found["title"].as_str().map(without_names))
             .collect();
         page.until("the worst finding is large", async |page| {
-            let worst = page.text("kiosk-worst").await.unwrap_or_default();
+            let worst = without_names(&page.text("kiosk-worst").await.unwrap_or_default());
             let is_it = match &titles[..] {
                 // What shows and is no finding yet is named, with how long it has been so.
                 [] => {

@@ -79,6 +79,23 @@ async fn the_first_view_loads_the_parts_of_its_tree_and_chart_and_each_panel_its
     .await;
 }
 
+/// There a panel's heading is in the document some frames after the address has it, and its part comes later still.
+#[tokio::test]
+async fn on_a_slow_machine_a_panel_that_is_opened_has_the_focus_too() {
+    let server = demo().await;
+    with_page(async |page| {
+        page.open(&server.url("/?theme=light")).await;
+        page.until_true("the first view", "!!document.querySelector('[data-testid=worker]')").await;
+        page.devtools("Emulation.setCPUThrottlingRate", json!({"rate": 8})).await;
+        for (panel, _) in PARTS.iter().chain(&PARTS) {
+            page.click(&format!("nav-{panel}")).await;
+            let has_focus = format!("document.activeElement.id === '{panel}-title'");
+            page.until_true(&format!("the heading of {panel} has the focus"), &has_focus).await;
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_part_is_fetched_when_the_pointer_or_the_focus_is_on_its_link() {
     let server = demo().await;

@@ -105,7 +105,7 @@ async fn a_page_whose_server_is_killed_moves_over_where_it_was() {
     let (mut servers, balancer) = replicas(&nats, &Capture::load("0.9.1-worker-restart")).await;
     with_page(async |page| {
         let worker = servers[0].cluster().await["workers"][0]["worker_id"].as_str().expect("an id").to_owned();
-        page.open(&format!("http://{}/?theme=dark&view=memory&worker={worker}", balancer.authority())).await;
+        page.open(&format!("http://{}/?theme=dark&view=workers&worker={worker}", balancer.authority())).await;
         let first = serving(&servers).await;
         // Its first state may have come from the other one.
         has_the_state_of(page, &servers[first]).await;

@@ -9,7 +9,7 @@ use radixscope_model::record::{Evidence, Finding, Fix, Phase};
 use crate::format;
 use crate::store::{Store, time_of_day};
 use crate::url::{Address, Panel};
-use crate::view::chip::Chip;
+use crate::view::chip::{Chip, with_labels};
 use crate::view::clipboard::CopyButton;
 use crate::view::control::view;
 use crate::view::figure::severity_mark;
@@ -35,7 +35,11 @@ pub(super) fn Card(store: Store, code: String) -> impl IntoView {
     let of = move |part: fn(&Finding) -> String| {
         Memo::new(move |_| finding.with(|f| f.as_ref().map(part).unwrap_or_default()))
     };
-    let title = of(|f| f.title.to_string());
+    let title = Memo::new(move |_| {
+        let of = |f: &Finding| store.peek(|cluster| with_labels(cluster, f, &f.title));
+        finding.with(|f| f.as_ref().map(of).unwrap_or_default())
+    });
+    let full_title = of(|f| f.title.to_string());
     let explanation = of(|f| f.explanation.to_string());
     let severity = of(|f| f.severity.as_str().to_owned());
     let mark = of(|f| format!("{} {}", severity_mark(f.severity), severity_word(f.severity)));
@@ -48,8 +52,16 @@ pub(super) fn Card(store: Store, code: String) -> impl IntoView {
             Some((Panel::from(f.panel), f.workers.first().copied().filter(|_| f.selects_worker)))
         })
     });
-    let evidence =
-        Memo::new(move |_| finding.with(|f| f.as_ref().map(|f| f.evidence.clone()).unwrap_or_default()));
+    let evidence = Memo::new(move |_| {
+        let labelled = |f: &Finding| {
+            let mut rows = f.evidence.clone();
+            for row in &mut rows {
+                row.label = store.peek(|cluster| with_labels(cluster, f, &row.label)).into();
+            }
+            rows
+        };
+        finding.with(|f| f.as_ref().map(labelled).unwrap_or_default())
+    });
     // While it is active the figures are seconds old; later "last 60 s" is to be read from when they were taken.
     let taken_at = Memo::new(move |_| {
         finding.with(|f| f.as_ref().filter(|f| f.phase != Phase::Warn).map(|f| f.last_ms))
@@ -83,7 +95,7 @@ pub(super) fn Card(store: Store, code: String) -> impl IntoView {
         <li class=move || format!("finding {}", severity.get()) aria-labelledby=labelled data-testid="finding" data-code=code>
             <header>
                 <span class="severity">{mark}</span>
-                <h3 id=heading tabindex="-1">{title}</h3>
+                <h3 id=heading tabindex="-1" title=full_title>{title}</h3>
                 <span class="spacer"></span>
                 <span class="phase">{phase}</span>
             </header>
@@ -151,7 +163,7 @@ fn Cause(store: Store, code: String) -> impl IntoView {
     let title = Memo::new(move |_| {
         store.on_beat(|cluster| {
             let found = cluster.findings().iter().find(|f| f.code == code && f.phase != Phase::Cleared);
-            found.map_or_else(|| code.clone(), |f| f.title.to_string())
+            found.map_or_else(|| code.clone(), |f| with_labels(cluster, f, &f.title))
         })
     });
     // The page's address says what is shown: a fragment would be lost from it.

@@ -156,38 +156,56 @@ fn Row(tree: TreeView, by: Ranked, line: Memo<Option<ListedBox>>, lines: Memo<Li
         Ranked::Largest => text(hits_of),
         Ranked::Hottest => text(blocks_of),
     };
+    let share = text(match by {
+        Ranked::Largest => |line, lines| format::width(block_share(line, lines)),
+        Ranked::Hottest => |line, lines| format::width(hit_share(line, lines)),
+    });
+    let bar = move || format!("--share:{}", share().unwrap_or_default());
+    let hint = move || {
+        format!("Go there. At and below it: {}", text(|line, _| copies(line.copies))().unwrap_or_default())
+    };
     view! {
         <li>
             <button class="prefix" data-testid="prefix" data-hash=move || line.with(|l| l.as_ref().map(|l| l.crumb.hash.to_string()))
-                aria-current=move || is_on().then_some("true") title="Go there" on:click=go>
-                <span class="p-main">{main}</span>
-                <span class="p-owners">{move || owners.with(|owners| side::chips(store, owners, HOLDERS))}</span>
-                <span class="p-place">{text(|line, _| place(line.crumb.position, line.last))}</span>
-                <span class="p-other">{other} {text(|line, _| copies(line.copies))}</span>
+                aria-current=move || is_on().then_some("true") title=hint style=bar on:click=go>
+                <span class="p-line">
+                    <span class="p-main">{main}</span>
+                    <span class="p-quiet">{text(|line, _| place(line.crumb.position, line.last))}</span>
+                </span>
+                <span class="p-line">
+                    <span class="p-quiet">{other}</span>
+                    <span class="p-owners">{move || owners.with(|owners| side::chips(store, owners, HOLDERS))}</span>
+                </span>
             </button>
         </li>
     }
 }
 
+/// Of the blocks of the whole picture.
+fn block_share(line: &ListedBox, lines: &Lines) -> f64 {
+    f64::from(line.blocks) / f64::from(lines.blocks.max(1))
+}
+
+/// Of the requests of which is known what was cached.
+fn hit_share(line: &ListedBox, lines: &Lines) -> f64 {
+    f64::from(line.hits) / f64::from(lines.requests.max(1))
+}
+
 fn blocks_of(line: &ListedBox, lines: &Lines) -> String {
-    let share = f64::from(line.blocks) / f64::from(lines.blocks.max(1));
-    format!("{}, {}", format::plural(line.blocks.into(), "block", "blocks"), format::percent(share))
+    let blocks = format::plural(line.blocks.into(), "block", "blocks");
+    format!("{blocks}, {}", format::percent(block_share(line, lines)))
 }
 
 fn hits_of(line: &ListedBox, lines: &Lines) -> String {
     if lines.requests == 0 {
         return "hits unknown".to_owned();
     }
-    let share = f64::from(line.hits) / f64::from(lines.requests);
-    format!("{}, {}", format::plural(line.hits.into(), "hit", "hits"), format::percent(share))
+    let hits = format::plural(line.hits.into(), "hit", "hits");
+    format!("{hits}, {}", format::percent(hit_share(line, lines)))
 }
 
 fn copies(copies: u64) -> String {
-    if copies == 0 {
-        " · no duplicates".to_owned()
-    } else {
-        format!(" · {}", format::plural(copies, "duplicate", "duplicates"))
-    }
+    if copies == 0 { "no duplicates".to_owned() } else { format::plural(copies, "duplicate", "duplicates") }
 }
 
 /// Positions of blocks in their prompt.
