@@ -259,7 +259,8 @@ impl Page {
             let texts = page.texts("[data-testid=held]").await;
             let mut shown: Vec<Option<u64>> =
                 texts.iter().map(|text| text.replace(',', "").parse().ok()).collect();
-            (expected.sort_unstable(), shown.sort_unstable());
+            expected.sort_unstable();
+            shown.sort_unstable();
             wait::expect(shown == expected, || format!("{texts:?}, by the API {expected:?}"))?;
             Ok(texts)
         })

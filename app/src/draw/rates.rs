@@ -16,8 +16,9 @@ use radixscope_state::cluster::TimeSteps;
 
 /// More bands than this are drawn without lines, which would hide them.
 const MAX_LINES: usize = 8;
-/// So that ECharts does not hold up the page once a second: 50 lines of 300 points take it 165 ms, of 60 points 46 ms.
-const MAX_POINTS: usize = 4_000;
+/// So that ECharts does not hold up the page for long or often, as it draws anew with each point: 50 lines of 300 points take it 165 ms,
+/// of 60 points 46 ms, of 30 points 35 ms.
+const MAX_POINTS: usize = 2_500;
 /// So many steps are drawn as one point, where single ones are too many.
 const STEPS_PER_POINT: [usize; 4] = [1, 2, 5, 10];
 
@@ -179,14 +180,14 @@ mod tests {
         };
         let minutes = |minutes: u64| TimeSpan { from: Millis(0), until: Millis(minutes * 60_000) };
         assert_eq!(
-            [(6, 5), (7, 5), (24, 5), (24, 1)].map(|(n, m)| point_ms(n, minutes(m))),
-            [1_000, 2_000, 5_000, 1_000]
+            [(4, 5), (5, 5), (20, 5), (24, 5), (24, 1)].map(|(n, m)| point_ms(n, minutes(m))),
+            [1_000, 2_000, 5_000, 10_000, 2_000]
         );
-        assert_eq!(of(6).0[0]["data"].as_array().map(Vec::len), Some(300));
-        let (many, top) = of(24);
-        // The scale is of what is drawn: 24 times the mean of the five seconds with the peak, 2,015.
+        assert_eq!(of(4).0[0]["data"].as_array().map(Vec::len), Some(300));
+        let (many, top) = of(20);
+        // The scale is of what is drawn: 20 times the mean of the five seconds with the peak, 2,015.
         assert_eq!(top, 50_000.0);
-        assert_eq!(many.len(), 48);
+        assert_eq!(many.len(), 40);
         // Points begin at multiples of 5 s; the first has the two seconds before the first such one.
         let data = many[0]["data"].as_array().expect("points");
         assert_eq!(data.len(), 61);
