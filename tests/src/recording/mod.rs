@@ -125,9 +125,11 @@ impl Recording {
         Replayed { server, seen, checked, shift_s, timeline, _recording: self }
     }
 
-    /// Waits until the server hears NATS: what else there is comes later or is read from its beginning.
+    /// Waits until the server listens to NATS and has scraped what is there: what else there is comes later or is read from its
+    /// beginning.
     async fn until_listening(&self, server: &Radixscope) {
         server.until_source_is("live").await;
+        self.scraped.until_given().await;
     }
 
     /// When the first message was received, Unix seconds.

@@ -30,10 +30,13 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
     .about(PanelRef::Tree, &workers);
     for source in view.cluster.sources() {
         for missed in source.missed.iter().filter(lost) {
-            let (cause, name) = (missed.cause.as_str(), &source.name);
+            let name = &source.name;
+            let is_by_id = missed.cause == MissedCause::EventIdGap;
+            let cause = if is_by_id { "event ids" } else { "sequence numbers" };
             let label = format!("KV events missing, by {cause} over {name}, since we listen");
             let at_least = at_least(source.is_at_least(missed));
-            let value = format!("{at_least}{} beside {} received", missed.lost(), source.received);
+            let value =
+                format!("{at_least}{} beside {} received", count(missed.lost()), count(source.received));
             found = found.evidence(label, value, "messages");
             let got_back = (missed.recovered > 0).then(|| part(missed.recovered, missed.count));
             let label =
@@ -51,7 +54,8 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
         let label = format!("Events missing, {who}, by event ids, last 60 s");
         let received = rise.store_events + rise.remove_events;
         let at_least = at_least(view.cluster.is_missed_at_least(worker));
-        found.evidence(label, format!("{at_least}{} beside {received} received", rise.missed), "events")
+        let value = format!("{at_least}{} beside {} received", count(rise.missed), count(received));
+        found.evidence(label, value, "events")
     });
     found.fixes("event_gaps").into()
 }
