@@ -1,5 +1,6 @@
-//! Numbers as text: fixed in shape, so that nothing jumps when they change. Knows no panel and no unit of its own.
+//! Numbers as text: fixed in shape, so that nothing jumps when they change. Knows no panel and no unit of its own. And workers' names.
 
+use radixscope_model::id::{Worker, WorkerId, WorkerIx};
 pub use radixscope_model::number_format::{UNKNOWN, bound, clock, count, percent, plural, rate, short, tail};
 
 /// A share 0 … 1 with two decimals.
@@ -15,6 +16,26 @@ pub fn tenths(share: f64) -> String {
 /// A share 0 … 1 as a width for style sheets.
 pub fn width(share: f64) -> String {
     format!("{:.1}%", share.clamp(0.0, 1.0) * 100.0)
+}
+
+/// A text with labels (`W1`) in the place of workers' names (`worker 7/0`), as far as the worker is known.
+pub fn labelled(text: &str, known: impl Fn(Worker) -> Option<WorkerIx>) -> String {
+    const NAME: &str = "worker ";
+    let mut parts = text.split(NAME);
+    let mut labelled = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_digit() && c != '/').unwrap_or(part.len());
+        let (name, rest) = part.split_at(end);
+        let id = name.split_once('/').and_then(|(id, dp_rank)| {
+            Some(Worker { id: WorkerId(id.parse().ok()?), dp_rank: dp_rank.parse().ok()? })
+        });
+        match id.and_then(&known) {
+            Some(worker) => labelled += &worker.to_string(),
+            None => labelled.extend([NAME, name]),
+        }
+        labelled += rest;
+    }
+    labelled
 }
 
 /// The finite decimal number that `text` is.
@@ -118,5 +139,15 @@ mod tests {
         assert_eq!(tail(u64::MAX), "…51615");
         assert_eq!([42, 999_999, 1_000_007].map(tail), ["42", "999999", "…00007"]);
         assert_eq!(hex(255), "00000000000000ff");
+    }
+
+    #[test]
+    fn names_of_workers_become_labels_and_no_others() {
+        let seventh = Worker { id: WorkerId(7), dp_rank: 1 };
+        let labelled = |text| labelled(text, |id| (id == seventh).then_some(WorkerIx(1)));
+        assert_eq!(labelled("Left: worker 7/1, worker 7/10"), "Left: W2, worker 7/10");
+        assert_eq!(labelled("worker 7/1"), "W2");
+        assert_eq!(labelled("worker 7/10 and worker 7/1: 3"), "worker 7/10 and W2: 3");
+        assert_eq!(labelled("KV events were lost"), "KV events were lost");
     }
 }

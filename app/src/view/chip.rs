@@ -6,6 +6,7 @@ use radixscope_model::id::{Slot, WorkerIx};
 use radixscope_model::record::Finding;
 use radixscope_state::cluster::Cluster;
 
+use crate::format;
 use crate::store::Store;
 use crate::view::control::view;
 
@@ -55,22 +56,7 @@ fn swatch_colour(store: Store, worker: WorkerIx) -> String {
 /// A finding's title or the label of its evidence as the page writes it: workers by their labels, which have their colours everywhere
 /// else. What is copied from the page has their ids.
 pub(super) fn with_labels(cluster: &Cluster, finding: &Finding, text: &str) -> String {
-    let names = finding.workers.iter().filter_map(|&worker| Some((cluster.worker(worker)?.id, worker)));
-    names.fold(text.to_owned(), |text, (id, worker)| {
-        replace_name(&text, &format!("worker {id}"), &label(worker))
-    })
-}
-
-/// Where `name` goes on with a digit it is the name of another worker.
-fn replace_name(text: &str, name: &str, by: &str) -> String {
-    let mut replaced = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once(name) {
-        replaced += before;
-        replaced += if after.starts_with(|c: char| c.is_ascii_digit()) { name } else { by };
-        rest = after;
-    }
-    replaced + rest
+    format::labelled(text, |id| cluster.worker_ix(id).filter(|worker| finding.workers.contains(worker)))
 }
 
 /// The colours of the first two workers drawn, for keys that show one worker's colour or two.
@@ -78,18 +64,4 @@ pub(super) fn key_colours(store: Store) -> String {
     let workers = store.worker_slots();
     let first = store.drawn.with(|drawn| drawn.first().map(|worker| worker.slot()));
     format!("--key-first: var({})", token(first.unwrap_or(Slot(0)), workers))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_workers_are_replaced_and_no_others() {
-        let labelled = |text| replace_name(text, "worker 7/1", "W2");
-        assert_eq!(labelled("Left: worker 7/1, worker 7/10"), "Left: W2, worker 7/10");
-        assert_eq!(labelled("worker 7/1"), "W2");
-        assert_eq!(labelled("worker 7/10 and worker 7/1: 3"), "worker 7/10 and W2: 3");
-        assert_eq!(labelled("KV events were lost"), "KV events were lost");
-    }
 }

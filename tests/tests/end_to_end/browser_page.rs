@@ -24,7 +24,11 @@ async fn the_page_of_a_capture_shows_the_figures_counted_from_it() {
     let figures = figures::of(name);
     with_page(async |page| {
         page.open_at(&server, "/", &cluster).await;
-        page.blocks_of_workers(&server).await;
+        assert_eq!(
+            page.blocks_of_workers(&server).await.len(),
+            figures.blocks.len(),
+            "a row for each worker"
+        );
         for (worker, blocks) in by_id(cluster["workers"].as_array().unwrap()).iter().zip(figures.blocks) {
             let id = format!("{}/0", worker["worker_id"].as_str().unwrap());
             let held = page.texts(&format!("[data-worker='{id}'] [data-testid=held]")).await;
