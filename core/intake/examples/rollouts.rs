@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "shared with a test, which fails by panicking")]
 #![expect(clippy::print_stdout, reason = "its figures are what it is for")]
 
-#[path = "../tests/rollouts/rollout.rs"]
+#[path = "../tests/it/rollouts/rollout.rs"]
 #[allow(dead_code, reason = "the tests need more of it")]
 mod rollout;
 

@@ -222,3 +222,6 @@ impl BatchWriter {
         Frame::Batch(batch).encode()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 //! # How it works
 //!
 //! Costs are computed with the operations in Dynamo's order, so that they equal Dynamo's to the bit; that two costs
-//! are exactly equal decides a tie. `tests/oracle/tests/scoring.rs` holds costs, choices and draws against Dynamo's own
+//! are exactly equal decides a tie. `bench/oracle/tests/it/scoring.rs` holds costs, choices and draws against Dynamo's own
 //! selector on 100,000 states.
 #![forbid(unsafe_code)]
 

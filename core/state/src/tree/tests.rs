@@ -1,4 +1,4 @@
-//! Behaviour of the tree, one sentence a test. Sequences of any kind are tested against a model in `tests/tree`.
+//! Behaviour of the tree, one sentence a test. Sequences of any kind are tested against a model in `tests/it/tree`.
 
 use super::{Holdings, NodeId, OverlapRule, Tree};
 use radixscope_model::id::{BlockHash, Slot, TokensHash};
