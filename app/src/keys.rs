@@ -1,11 +1,10 @@
 //! The keyboard, for the page as a whole; the tree has keys of its own. `help.html` lists all of them.
 
 use leptos::prelude::*;
-use radixscope_model::id::Slot;
+use radixscope_panels::keys::PageKey;
 use wasm_bindgen::JsCast;
 
 use crate::store::Store;
-use crate::url::Panel;
 use crate::view::{timeline, tour};
 
 /// Listens for the page's keys for as long as it is open. `help` is raised for `?`.
@@ -23,22 +22,16 @@ pub fn listen(store: Store, help: RwSignal<u32>) {
             event.prevent_default();
             return;
         }
-        match key.as_str() {
-            "?" => help.update(|n| *n += 1),
-            "t" | "T" => store.address.update(|a| a.theme = a.theme.next()),
-            "k" | "K" => store.address.update(|a| a.kiosk = !a.kiosk),
-            "v" | "V" => store.address.update(|a| a.panel = after(a.panel)),
-            "f" | "F" => focus("tree"),
-            "a" | "A" => store.mark(0),
-            "b" | "B" => store.mark(1),
-            "0" => store.address.update(|a| a.worker = None),
-            digit => match digit.parse::<u16>() {
-                Ok(n @ 1..=9) => {
-                    let worker = store.peek(|shown| shown.workers().in_slot(Slot(n - 1)));
-                    worker.into_iter().for_each(|worker| store.pick(worker));
-                }
-                _ => return,
-            },
+        match PageKey::of(&key) {
+            None => return,
+            Some(PageKey::Help) => help.update(|n| *n += 1),
+            Some(PageKey::FocusTree) => focus("tree"),
+            Some(PageKey::Mark(which)) => store.mark(which),
+            Some(PageKey::Pick(slot)) => {
+                let worker = store.peek(|shown| shown.workers().in_slot(slot));
+                worker.into_iter().for_each(|worker| store.pick(worker));
+            }
+            Some(PageKey::Address(key)) => store.address.update(|address| key.change(address)),
         }
         event.prevent_default();
     });
@@ -68,9 +61,4 @@ pub fn close(id: &str) {
     if let Some(element) = element {
         let _ = element.hide_popover();
     }
-}
-
-fn after(panel: Panel) -> Panel {
-    let at = Panel::ALL.iter().position(|&p| p == panel).unwrap_or(0);
-    Panel::ALL[(at + 1) % Panel::ALL.len()]
 }

@@ -3,26 +3,26 @@
 //! ```text
 //! net     the link: frames in, reconnecting           store   the state, the signals that say it changed
 //! view    one file a panel, reads the store           draw    pixels, colours, canvas, chart
-//! worker  long jobs beside the page, without Leptos   url     the address of a view
-//! keys    the keyboard         theme  dark or light   format  numbers as text
-//! past    any moment of what the server keeps   timeline  the rows of it
+//! worker  long jobs beside the page, without Leptos   keys    the keyboard
+//! theme   dark or light
+//! past    any moment of what the server keeps
 //! player  a recording in the server's place, in a Web Worker
 //! asset   addresses of the page's files             tasks   effects, a few at a time
 //! ```
-//! What needs no browser (`draw::rates`, `format`, `url` …) compiles and is tested on the host.
+//! What panels show is computed by `radixscope_panels`, which is tested on the host, as is what needs no browser here (`draw::rates` …).
 #![forbid(unsafe_code)]
 
 pub mod draw;
-pub mod format;
 pub mod net;
 pub mod past;
-pub mod paste;
 pub mod player;
-pub mod timeline;
-pub mod url;
 pub mod worker;
 
 pub use radixscope_insight::{time_range, view_context};
+pub use radixscope_panels::{format, paste, time_zone, url};
+
+#[cfg(test)]
+mod style_sheets;
 
 #[cfg(target_arch = "wasm32")]
 mod asset;

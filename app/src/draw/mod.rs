@@ -11,7 +11,6 @@
 pub mod curves;
 pub mod option;
 pub mod rates;
-pub mod spark;
 pub mod strip;
 pub mod strips;
 pub mod theme;

@@ -10,18 +10,10 @@ use radixscope_icicle::palette::{Palette, css};
 use super::option::ChartOption;
 use super::theme::{Insets, over, over_time, time_axis};
 use radixscope_export::panel::rates::{RatesChart, band_name};
-use radixscope_insight::block_rates::BlockRates;
-use radixscope_insight::time_range::TimeSpan;
-use radixscope_state::cluster::TimeSteps;
+use radixscope_panels::rates::drawn;
 
 /// More bands than this are drawn without lines, which would hide them.
 const MAX_LINES: usize = 8;
-/// So that ECharts does not hold up the page for long or often, as it draws anew with each point: 50 lines of 300 points take it 165 ms,
-/// of 60 points 46 ms, of 30 points six tenths of that.
-const MAX_POINTS: usize = 2_500;
-/// So many steps are drawn as one point, where single ones are too many.
-const STEPS_PER_POINT: [usize; 4] = [1, 2, 5, 10];
-
 /// Where its area is.
 pub const INSETS: Insets = Insets { left: 48, right: 18, bottom: 22 };
 
@@ -63,49 +55,6 @@ pub fn option(rates: &RatesChart, is_low: bool, palette: &Palette) -> ChartOptio
     })
 }
 
-/// How many steps one point stands for, where so many bands have so many steps each.
-fn steps_per_point(bands: usize, steps: usize) -> usize {
-    let fits = |per_point: &&usize| (2 * bands * steps).div_ceil(**per_point) <= MAX_POINTS;
-    let [.., most] = STEPS_PER_POINT;
-    STEPS_PER_POINT.iter().find(fits).copied().unwrap_or(most)
-}
-
-/// Length of a point in a chart of `span` with so many bands, milliseconds.
-pub fn point_ms(bands: usize, span: TimeSpan) -> u64 {
-    let steps = TimeSteps::between(span.from, span.until, span.until);
-    let of_step = steps.len_s() * 1_000;
-    of_step * steps_per_point(bands, steps.begins().count()) as u64
-}
-
-/// The same with no more points than are drawn: each the mean of its steps that are known.
-fn drawn(rates: &RatesChart) -> RatesChart {
-    let steps = steps_per_point(rates.bands.len(), rates.times.len());
-    // Points begin at whole multiples of their length: their values stay the same while time goes on.
-    let step_ms = rates.step_ms.max(1) * steps as u64;
-    let is_first = |at: &usize| *at == 0 || rates.times[*at].0 / step_ms != rates.times[at - 1].0 / step_ms;
-    let firsts: Vec<usize> = (0..rates.times.len()).filter(is_first).collect();
-    let means = |values: &[Option<f64>]| {
-        let mean = |(at, &first): (usize, &usize)| {
-            let end = firsts.get(at + 1).copied().unwrap_or(values.len());
-            let known = values.get(first..end).into_iter().flatten().flatten();
-            let (sum, count) = known.fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
-            (count > 0).then(|| sum / f64::from(count))
-        };
-        firsts.iter().enumerate().map(mean).collect()
-    };
-    let band = |band: &BlockRates| BlockRates {
-        worker: band.worker,
-        stored: means(&band.stored),
-        removed: means(&band.removed),
-    };
-    RatesChart {
-        bands: rates.bands.iter().map(band).collect(),
-        times: firsts.iter().map(|&at| rates.times[at]).collect(),
-        step_ms,
-        span: rates.span,
-    }
-}
-
 /// Without a name: in a low panel the two would touch. What is up and what is down stands beside the legend.
 fn rate_axis(top: f64, is_low: bool) -> Axis {
     // Blocks are whole: an axis up to one or three has no line at its half.
@@ -127,7 +76,7 @@ mod tests {
     use radixscope_insight::time_range::TimeSpan;
     use radixscope_model::id::{Millis, WorkerIx};
 
-    use super::{option, point_ms, top_of_scale};
+    use super::{option, top_of_scale};
     use radixscope_icicle::testing::palette;
 
     #[test]
@@ -152,48 +101,6 @@ mod tests {
         assert_eq!(option["series"][1]["name"], "W1 removed");
         assert_eq!(option["yAxis"][1]["inverse"], true);
         assert_eq!([&option["yAxis"][0]["max"], &option["yAxis"][1]["max"]], [8.0, 8.0], "one scale");
-    }
-
-    #[test]
-    fn many_bands_are_drawn_with_fewer_points() {
-        let times: Vec<Millis> = (0..300).map(|s| Millis((s + 1_003) * 1_000)).collect();
-        let band = |worker| BlockRates {
-            worker: Some(WorkerIx(worker)),
-            stored: (0..300)
-                .map(|s| {
-                    Some(if s == 20 { 10_000.0 } else { f64::from(s) })
-                        .filter(|_| s != 3 && !(7..12).contains(&s))
-                })
-                .collect(),
-            removed: vec![None; 300],
-        };
-        let of = |bands: u32| {
-            let span = TimeSpan { from: Millis(1_003_000), until: Millis(1_303_000) };
-            let rates = RatesChart {
-                bands: (0..bands).map(band).collect(),
-                times: times.clone(),
-                step_ms: 1_000,
-                span,
-            };
-            let option = serde_json::to_value(option(&rates, false, &palette())).expect("an option");
-            (option["series"].as_array().expect("series").clone(), option["yAxis"][0]["max"].clone())
-        };
-        let minutes = |minutes: u64| TimeSpan { from: Millis(0), until: Millis(minutes * 60_000) };
-        assert_eq!(
-            [(4, 5), (5, 5), (20, 5), (24, 5), (24, 1)].map(|(n, m)| point_ms(n, minutes(m))),
-            [1_000, 2_000, 5_000, 10_000, 2_000]
-        );
-        assert_eq!(of(4).0[0]["data"].as_array().map(Vec::len), Some(300));
-        let (many, top) = of(20);
-        // The scale is of what is drawn: 20 times the mean of the five seconds with the peak, 2,015.
-        assert_eq!(top, 50_000.0);
-        assert_eq!(many.len(), 40);
-        // Points begin at multiples of 5 s; the first has the two seconds before the first such one.
-        let data = many[0]["data"].as_array().expect("points");
-        assert_eq!(data.len(), 61);
-        let first: Vec<String> = data[..4].iter().map(ToString::to_string).collect();
-        assert_eq!(first, ["[1003000,0.5]", "[1005000,4.25]", "[1010000,null]", "[1015000,14.0]"]);
-        assert_eq!(many[1]["data"][60].to_string(), "[1300000,null]");
     }
 
     #[test]

@@ -13,6 +13,8 @@ use leptos::prelude::*;
 pub use radixscope_insight::feed::Feed;
 use radixscope_model::id::Millis;
 
+use crate::time_zone::TimeZone;
+
 use super::{Link, Store, TrackUntilDropped as _, clock};
 
 /// How often the page looks at its own clock while no frame comes, so that ages count on.
@@ -65,18 +67,16 @@ impl Store {
 }
 
 thread_local! {
-    /// Milliseconds of the time zone east of Greenwich; it does not change while the page is open often enough to matter.
-    static ZONE_MS: i64 = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
+    /// It does not change while the page is open often enough to matter.
+    static ZONE: TimeZone = TimeZone(js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000);
+}
+
+/// The page's time zone.
+pub fn zone() -> TimeZone {
+    ZONE.with(|zone| *zone)
 }
 
 /// Time of day of `at` by the page's time zone.
 pub fn time_of_day(at: Millis) -> String {
-    crate::format::clock(at.0, ZONE_MS.with(|zone_ms| *zone_ms))
-}
-
-/// The page's time zone as text: `UTC+01:00`.
-pub fn zone() -> String {
-    let minutes = ZONE_MS.with(|zone_ms| *zone_ms) / 60_000;
-    let sign = if minutes < 0 { '−' } else { '+' };
-    format!("UTC{sign}{:02}:{:02}", minutes.abs() / 60, minutes.abs() % 60)
+    zone().time_of_day(at)
 }

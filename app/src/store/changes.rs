@@ -6,19 +6,16 @@ use std::sync::Arc;
 use leptos::prelude::*;
 use radixscope_insight::changes::{BlockChange, ChangeTree, Changes, ComparedState};
 use radixscope_model::id::{Millis, Worker};
+use radixscope_panels::changes::{five_minutes_before, not_retained};
 use radixscope_state::cluster::{Cluster, PoolState};
 
-use super::{Live, Store, now_ms, time_of_day};
+use super::{Live, Store, now_ms, zone};
 use crate::net;
 use crate::net::source::SECOND;
 use crate::past::HistorySegment;
 use crate::url::Marks;
 use crate::view_context::{DrawnTree, ShownPools};
 
-/// What the marks are called.
-pub const NAMES: [&str; 2] = ["A", "B"];
-/// With nothing marked, the present is compared with so long ago.
-const COMPARED_MS: u64 = 5 * 60_000;
 /// With the present, changes are counted anew this often at most, milliseconds.
 const EVERY_MS: f64 = 1_000.0;
 /// And they take no more than one part in so many of the time.
@@ -132,10 +129,8 @@ impl Store {
     /// have been nothing yet.
     pub fn mark_five_minutes_ago(self) {
         if let Some(span) = self.history_span() {
-            let now = self.moment_ms().0;
-            let retained = now.saturating_sub(span.from.0);
-            let before = if retained < COMPARED_MS { retained / 2 } else { COMPARED_MS };
-            self.address.update(|address| address.marks[0] = Some(Millis(now - before)));
+            let before = five_minutes_before(self.moment_ms(), span.from);
+            self.address.update(|address| address.marks[0] = Some(before));
         }
     }
 
@@ -200,18 +195,11 @@ impl Store {
 
     async fn state_at(self, of: Marked) -> Result<Fixed, String> {
         let (is_second, at) = of;
-        let text = |what: &str, known: Millis| format!("{}{what}{}", time_of_day(at), time_of_day(known));
         match self.history_span() {
             // The player says what it has.
             _ if is_second => {}
             None => return Err(untrack(|| self.why_no_history()).to_owned()),
-            Some(span) if at < span.from => {
-                return Err(text(" is no longer retained: the first retained moment is ", span.from));
-            }
-            Some(span) if at > span.until => {
-                return Err(text(" is still to come: the latest moment is ", span.until));
-            }
-            Some(_) => {}
+            Some(span) => not_retained(at, span, zone()).map_or(Ok(()), Err)?,
         }
         let whose = if is_second { SECOND } else { "" };
         let time = at.0.to_string();

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use leptos::prelude::*;
 use radixscope_model::id::Millis;
+use radixscope_panels::timeline::{TimelineMark, TimelineRow, newest_name, why_none};
 use serde::Deserialize;
 
 use super::Store;
 use crate::net;
 use crate::time_range::TimeSpan;
-use crate::timeline::{TimelineMark, TimelineRow};
 
 /// How often.
 const ASK_EVERY: Duration = Duration::from_secs(2);
@@ -81,7 +81,7 @@ impl Store {
 
     /// What the newest moment is called. Tracked.
     pub fn newest_name(self) -> &'static str {
-        if self.replayed.get() { "End of recording" } else { "Live" }
+        newest_name(self.replayed.get())
     }
 
     /// Why nothing is retained; empty while that is not known. Tracked.
@@ -109,13 +109,10 @@ impl RetainedHistory {
         if index.epoch != self.epoch {
             *self = Self { epoch: index.epoch, ..Self::default() };
         }
-        self.from_ms = index.retained.as_ref().and_then(|retained| retained.from_ms).unwrap_or_default();
+        let is_on = index.retained.is_some();
+        self.from_ms = index.retained.and_then(|retained| retained.from_ms).unwrap_or_default();
         self.to_ms = index.at_ms;
-        self.none = match (self.from_ms.0, index.retained) {
-            (0, None) => "No history is retained (--history 0)",
-            (0, Some(_)) => "No history is retained: the state is larger than --history-mib",
-            _ => "",
-        };
+        self.none = why_none(self.from_ms, is_on);
         self.segments = index.segments.iter().map(|segment| segment.from_ms).collect();
         let from_ms = self.from_ms;
         self.rows.retain(|row| row.at_ms >= from_ms);
@@ -183,8 +180,14 @@ struct WorkerRef {
 
 impl From<HistoryRow> for TimelineRow {
     fn from(row: HistoryRow) -> Self {
-        let findings = row.findings.into_iter().map(TimelineMark::from);
-        let workers = row.workers.into_iter().map(TimelineMark::from);
+        let findings = row
+            .findings
+            .into_iter()
+            .map(|FindingMark { code, severity, opened }| TimelineMark::of_finding(&code, severity, opened));
+        let workers = row.workers.into_iter().map(|WorkerMark { what, worker, process }| {
+            let worker = worker.map(|worker| worker.worker_id);
+            TimelineMark::of_member(what, worker.as_deref(), process.as_deref())
+        });
         Self {
             at_ms: row.at_ms,
             stored: row.stored,
@@ -193,25 +196,5 @@ impl From<HistoryRow> for TimelineRow {
             ttft_p95_ms: row.ttft_p95_ms.map(|p95| p95.low),
             marks: findings.chain(workers).collect(),
         }
-    }
-}
-
-impl From<FindingMark> for TimelineMark {
-    fn from(FindingMark { code, severity, opened }: FindingMark) -> Self {
-        // It began earlier: a fault has to hold before it is reported.
-        let what = if opened { "reported" } else { "resolved" };
-        let text = format!("{code}: {what}, {severity}");
-        Self { kind: if opened { severity } else { "resolved".to_owned() }, text }
-    }
-}
-
-impl From<WorkerMark> for TimelineMark {
-    fn from(WorkerMark { what, worker, process }: WorkerMark) -> Self {
-        let text = match process {
-            Some(process) if what == "settings_changed" => format!("Router settings of {process} changed"),
-            Some(process) => format!("Process {process} {what}"),
-            None => format!("Worker {} {what}", worker.map_or(String::new(), |worker| worker.worker_id)),
-        };
-        Self { kind: what, text }
     }
 }

@@ -10,10 +10,8 @@ mod changes;
 mod clock;
 mod file;
 mod history;
-mod link;
 mod past;
 mod paused_tree;
-mod simulated;
 mod track;
 
 use leptos::prelude::*;
@@ -25,11 +23,9 @@ use radixscope_state::tree::forest::{Arrangement, Forest};
 
 pub use apply::Broken;
 pub use as_of::{Feed, time_of_day, zone};
-pub use changes::NAMES as MARK_NAMES;
 pub(crate) use clock::now_ms;
-pub use link::{Check, Link, Resyncs};
-pub use past::REAL_TIME;
-pub use simulated::RoundRobinRun;
+pub use radixscope_panels::link::{Check, Link, Resyncs};
+pub use radixscope_panels::round_robin::RoundRobinRun;
 pub(crate) use track::TrackUntilDropped;
 
 use crate::net::source::Opened;

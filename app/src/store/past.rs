@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use leptos::prelude::*;
 use radixscope_model::id::{Millis, Seq};
+use radixscope_panels::timeline::{nearest, next_mark, nothing_retained, played, stepped};
 
-use super::{Live, MomentState, Store, now_ms};
+use super::{Live, MomentState, Store, now_ms, zone};
 use crate::format;
 use crate::net;
 use crate::past::{HistorySegment, StepTarget};
-use crate::timeline;
 
 /// Most bytes of segments that are cached here; the one shown always is.
 const MOST_BYTES: usize = 64 << 20;
@@ -26,8 +26,6 @@ const DEBOUNCE: Duration = Duration::from_millis(250);
 const KEYFRAME_ALONE: Millis = Millis(0);
 /// … and up to here all of it.
 const TO_ITS_END: Millis = Millis(u64::MAX);
-/// Real time: speeds are counted in quarters of it.
-pub const REAL_TIME: u32 = 4;
 
 /// Segments that were fetched, the one used last at the end.
 #[derive(Default)]
@@ -166,21 +164,11 @@ impl Store {
 
     fn ask_for(self, at: Millis, is_dragged: bool) {
         let Some(span) = self.history_span() else { return };
-        let nearest = Millis(at.0.clamp(span.from.0, span.until.0));
-        let fault = if at < span.from {
-            format!(
-                "That moment is no longer retained: the first that is retained is shown, {}",
-                super::time_of_day(span.from)
-            )
-        } else if at > span.until {
-            format!("That moment is still to come: the latest is shown, {}", super::time_of_day(span.until))
-        } else {
-            String::new()
-        };
+        let (shown, fault) = nearest(at, span, zone());
         self.set_fault(fault);
         self.hold();
         self.live.update_value(|live| live.fetched.is_dragged = is_dragged);
-        self.at.set(nearest.0);
+        self.at.set(shown.0);
         self.seek_soon();
     }
 
@@ -235,12 +223,12 @@ impl Store {
         if self.past_waits.get_untracked() {
             return;
         }
-        let at = at + (passed * f64::from(speed) / f64::from(REAL_TIME)) as u64;
-        if self.history_span().is_none_or(|span| at >= span.until.0) {
-            self.back_to_live();
-        } else {
-            self.at.set(at);
-            self.seek();
+        match played(Millis(at), passed, speed, self.history_span()) {
+            Some(at) => {
+                self.at.set(at.0);
+                self.seek();
+            }
+            None => self.back_to_live(),
         }
     }
 
@@ -449,22 +437,18 @@ impl Store {
     pub fn step_to_mark(self, is_forward: bool) {
         self.pause();
         let at = Millis(self.at.get_untracked());
-        match self.with_rows(|rows| timeline::next_mark(rows, at, is_forward)) {
+        match self.with_rows(|rows| next_mark(rows, at, is_forward)) {
             Some(found) => self.go(found),
-            None => {
-                let side = if is_forward { "later" } else { "earlier" };
-                self.set_fault(format!("No {side} finding or worker change is retained"));
-            }
+            None => self.set_fault(nothing_retained(is_forward, 1)),
         }
     }
 
     /// Steps by so many milliseconds.
     pub fn step_by(self, ms: i64) {
         self.pause();
-        let at = self.at.get_untracked().saturating_add_signed(ms);
-        // At the ends it stays.
+        let at = Millis(self.at.get_untracked());
         if let Some(span) = self.history_span() {
-            self.go(Millis(at.clamp(span.from.0, span.until.0)));
+            self.go(stepped(at, ms, span));
         }
     }
 
@@ -511,10 +495,5 @@ impl Store {
 }
 
 fn nothing(is_forward: bool, step: StepTarget) -> String {
-    let side = if is_forward { "later" } else { "earlier" };
-    let what = match step {
-        StepTarget::Decision => " decision is retained",
-        StepTarget::BlocksOf(_) => " block of this worker is retained",
-    };
-    format!("No {side}{what}")
+    nothing_retained(is_forward, if matches!(step, StepTarget::Decision) { 0 } else { 2 })
 }

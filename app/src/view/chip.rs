@@ -3,10 +3,7 @@
 use leptos::prelude::*;
 use radixscope_icicle::palette::{Pattern, label, token};
 use radixscope_model::id::{Slot, WorkerIx};
-use radixscope_model::record::Finding;
-use radixscope_state::cluster::Cluster;
 
-use crate::format;
 use crate::store::Store;
 use crate::view::control::view;
 
@@ -51,12 +48,6 @@ fn swatch_class(worker: WorkerIx) -> String {
 
 fn swatch_colour(store: Store, worker: WorkerIx) -> String {
     format!("--c: var({})", token(worker.slot(), store.worker_slots()))
-}
-
-/// A finding's title or the label of its evidence as the page writes it: workers by their labels, which have their colours everywhere
-/// else. What is copied from the page has their ids.
-pub(super) fn with_labels(cluster: &Cluster, finding: &Finding, text: &str) -> String {
-    format::labelled(text, |id| cluster.worker_ix(id).filter(|worker| finding.workers.contains(worker)))
 }
 
 /// The colours of the first two workers drawn, for keys that show one worker's colour or two.

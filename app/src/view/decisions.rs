@@ -6,7 +6,7 @@ use radixscope_export::panel::decisions::{
     self, CACHED, DecisionRow, HIT_RATE, HitRates, OVERALL, PROMPT, PromptBars, RECENT, SOURCE, TIME, TITLE,
     WORKER,
 };
-use radixscope_icicle::palette::label;
+use radixscope_panels::decisions::recent::{ROWS, RecentDecisions, held_text, latest_why, row_title};
 use web_sys::Element;
 
 use super::chip::ChipInPlace;
@@ -17,23 +17,10 @@ use crate::store::{Store, time_of_day};
 use crate::url::Panel;
 use crate::view::control::view;
 
-/// Rows shown while they stand still, to be scrolled through.
-const ROWS: usize = 60;
 /// Rows beyond those in sight while they move, so that there is something to scroll to: each decision writes all rows anew.
 const SPARE_ROWS: usize = 6;
 /// Height of a row at least, CSS pixels.
 const ROW_PX: f64 = 24.0;
-/// What a click on a row does.
-const OPEN: &str = "Click for the candidates and the reason";
-
-/// What the list shows.
-#[derive(Clone, PartialEq)]
-struct ShownRows {
-    /// Whether it stands still.
-    held: bool,
-    rows: Vec<DecisionRow>,
-}
-
 /// The panel.
 #[component]
 pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
@@ -53,19 +40,14 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
         resize::observe(&list, move || look(&resized));
     });
     let moving_rows = Memo::new(move |_| ((seen_px.get() / ROW_PX).ceil() as usize + SPARE_ROWS).min(ROWS));
-    let shown_rows = Memo::new(move |before: Option<&ShownRows>| {
+    let shown_rows = Memo::new(move |before: Option<&RecentDecisions>| {
         let held = held.get();
         match before {
-            Some(before) if held && before.held => before.clone(),
+            Some(before) if held && before.is_held => before.clone(),
             _ => {
                 let picked = store.picked();
-                let most = if held { ROWS } else { moving_rows.get() };
-                let mut rows = store.on_beat(|shown| decisions::rows(shown, picked, most));
-                // Those in sight stay where they are, and older ones follow.
-                if let Some(newest) = before.filter(|_| held).and_then(|before| before.rows.first()) {
-                    rows.retain(|row| row.seq <= newest.seq);
-                }
-                ShownRows { held, rows }
+                let moving = if held { ROWS } else { moving_rows.get() };
+                store.on_beat(|shown| RecentDecisions::of(shown, picked, held, moving, before))
             }
         }
     });
@@ -73,12 +55,10 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
     let count = Memo::new(move |_| rows.with(Vec::len));
     let bars = Memo::new(move |_| rows.with(|rows| PromptBars::of(rows.iter().map(|row| row.prompt_blocks))));
     let newer = Memo::new(move |_| {
-        let shown = rows.with(|rows| rows.first().map_or(0, |row| row.seq.0));
         let picked = store.picked();
-        if !held.get() {
-            0
-        } else {
-            store.on_beat(|c| c.decisions_on(picked).take_while(|d| d.seq.0 > shown).count())
+        match held.get() {
+            true => shown_rows.with(|rows| store.on_beat(|shown| rows.newer(shown, picked))),
+            false => 0,
         }
     });
     let rates = Memo::new(move |_| {
@@ -102,7 +82,7 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
         _ => {
             second.track();
             let picked = store.picked();
-            store.peek(|shown| shown.decisions_on(picked).next().map(|latest| latest.why(label)))
+            store.peek(|shown| latest_why(shown, picked))
         }
     });
     view! {
@@ -138,13 +118,7 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
                     </table>
                 </div>
                 <p class="held-note" class:on=move || held.get() aria-live="off">
-                    {move || {
-                        let what = if pointed.get() { "pointer" } else { "focus" };
-                        match newer.get() {
-                            0 => format!("Paused while the {what} is here"),
-                            n => format!("Paused while the {what} is here, {} newer", format::count(n as u64)),
-                        }
-                    }}
+                    {move || held_text(pointed.get(), newer.get())}
                 </p>
             </Show>
         </section>
@@ -200,10 +174,6 @@ pub(super) fn PromptBar(length: Signal<Option<f64>>, cached: Signal<Option<f64>>
             <span class="meter" style=move || width(length.get())><i style=move || width(cached.get())></i></span>
         </span>
     }
-}
-
-fn row_title(row: &DecisionRow) -> String {
-    row.request.as_ref().map_or(OPEN.to_owned(), |id| format!("Request {id}. {OPEN}"))
 }
 
 #[component]

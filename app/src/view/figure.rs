@@ -4,7 +4,6 @@ use std::cell::Cell;
 
 use leptos::html;
 use leptos::prelude::*;
-pub(super) use radixscope_export::finding_ticket::severity_mark;
 use radixscope_export::panel::EmptyText;
 use radixscope_insight::completeness::Trust;
 use web_sys::HtmlElement;
@@ -43,11 +42,16 @@ pub(super) fn Figure(
 
 /// A paragraph in which text between backticks is code.
 pub(super) fn prose(text: &str) -> impl IntoView + use<> {
+    view! { <p>{marked(text)}</p> }
+}
+
+/// A text in which text between backticks is code.
+pub(super) fn marked(text: &str) -> impl IntoView + use<> {
     let part = |(at, part): (usize, &str)| match at % 2 {
         0 => part.to_owned().into_any(),
         _ => view! { <code>{part.to_owned()}</code> }.into_any(),
     };
-    view! { <p>{text.split('`').enumerate().map(part).collect_view()}</p> }
+    text.split('`').enumerate().map(part).collect_view()
 }
 
 /// A figure that needs every block of the pool drawn: withheld, or marked, where blocks are missing.

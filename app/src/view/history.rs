@@ -1,21 +1,15 @@
 //! The address follows the view, so that it can be sent to someone, and the view follows the browser's history.
 
 use leptos::prelude::*;
-use radixscope_model::id::Millis;
+use radixscope_panels::time_menu::RequestedMoment;
 use wasm_bindgen::JsValue;
 
 use crate::store::Store;
 use crate::url::{Address, Panel};
 
-/// Key of the moment in the fragment: what the server need not know.
-const MOMENT: &str = "#t=";
-
 /// The moment in the address and the one that is shown follow each other.
 pub(super) fn keep_moment(store: Store) {
-    let requested = || {
-        let fragment = fragment();
-        fragment.strip_prefix(MOMENT).map(|at| (at.to_owned(), at.parse::<u64>().ok().filter(|at| *at > 0)))
-    };
+    let requested = || RequestedMoment::of(&fragment());
     let is_taken = StoredValue::new(false);
     let known = StoredValue::new(fragment());
     // What is retained is known a little after the page, or a recording in it, is open.
@@ -32,7 +26,7 @@ pub(super) fn keep_moment(store: Store) {
         let has_changed = before.is_some_and(|before| before != at);
         // Where the reader has changed it meanwhile, the browser is about to say so.
         if has_changed && known.get_value() == fragment() {
-            let fragment = if at == 0 { String::new() } else { format!("{MOMENT}{at}") };
+            let fragment = RequestedMoment::fragment(at);
             write(&store.address.with_untracked(Address::query), &fragment, false);
             known.set_value(fragment);
         }
@@ -49,21 +43,18 @@ fn fragment() -> String {
     window().location().hash().unwrap_or_default()
 }
 
-/// Shows the moment that the address asks for: its text, and the number that it is.
-fn show_moment(store: Store, requested: Option<(String, Option<u64>)>) {
+/// Shows the moment that the address asks for.
+fn show_moment(store: Store, requested: RequestedMoment) {
+    let shown = untrack(|| store.at.get());
     match requested {
-        Some((_, Some(at))) if at == untrack(|| store.at.get()) => {}
-        Some((_, Some(at))) => {
+        RequestedMoment::At(at) if at.0 == shown => {}
+        RequestedMoment::At(at) => {
             let nothing = store.why_no_history();
-            if nothing.is_empty() { store.go(Millis(at)) } else { store.past_fault.set(nothing.to_owned()) }
+            if nothing.is_empty() { store.go(at) } else { store.past_fault.set(nothing.to_owned()) }
         }
-        Some((text, None)) => {
-            store.past_fault.set(format!(
-                "t={text} in the address is invalid: a moment is Unix milliseconds; the present is shown"
-            ));
-        }
-        None if untrack(|| store.at.get()) != 0 => store.back_to_live(),
-        None => {}
+        RequestedMoment::Invalid(why) => store.past_fault.set(why),
+        RequestedMoment::Present if shown != 0 => store.back_to_live(),
+        RequestedMoment::Present => {}
     }
 }
 

@@ -44,6 +44,8 @@ pub(crate) mod timeline;
 pub(crate) mod tour;
 mod tree;
 mod virtual_table;
+#[cfg(test)]
+mod web_tests;
 mod whatif;
 mod workers;
 

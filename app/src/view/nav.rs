@@ -1,7 +1,7 @@
 //! The way to every panel: a rail of links at the left, a menu where the window is narrow.
 
 use leptos::prelude::*;
-use radixscope_model::record::{Finding, Phase, Severity};
+use radixscope_panels::findings::FindingBadge;
 use web_sys::MouseEvent;
 
 use super::lazy;
@@ -64,16 +64,11 @@ pub(super) fn Goes(
 #[component]
 pub(super) fn Nav(store: Store) -> impl IntoView {
     let current = move || store.address.with(|a| a.panel);
-    let found = Memo::new(move |_| {
-        let is_bad = |f: &&Finding| f.phase != Phase::Cleared && f.severity > Severity::Info;
-        store.on_beat(|cluster| {
-            let bad = cluster.findings().iter().filter(is_bad).map(|f| f.severity);
-            bad.fold((0_u32, Severity::Info), |(count, worst), severity| (count + 1, worst.max(severity)))
-        })
-    });
+    let found = Memo::new(move |_| store.on_beat(|cluster| FindingBadge::of(cluster)));
     // In attributes, drawn by the style sheet.
-    let badge = move |panel| found.with(|(n, _)| (panel == Panel::Findings && *n > 0).then(|| n.to_string()));
-    let worst = move |panel| badge(panel).map(|_| found.get().1.as_str());
+    let badge = move |panel| found.get().filter(|_| panel == Panel::Findings);
+    let count = move |panel| badge(panel).map(|badge| badge.count.to_string());
+    let worst = move |panel| badge(panel).map(|badge| badge.worst.as_str());
     let link = |&panel: &Panel| {
         let address = move || href(store, panel);
         let open = move |event: MouseEvent| {
@@ -87,7 +82,7 @@ pub(super) fn Nav(store: Store) -> impl IntoView {
         view! {
             <a href=move || address() on:click=open on:pointerenter=move |_| lazy::preload(panel)
                 on:focus=move |_| lazy::preload(panel) aria-current=move || (current() == panel).then_some("page")
-                class=group data-found=move || badge(panel) data-worst=move || worst(panel)
+                class=group data-found=move || count(panel) data-worst=move || worst(panel)
                 data-testid=format!("nav-{}", panel.as_str())>
                 <svg aria-hidden="true"><use_ href=mark/></svg>
                 <span>{panel.title()}</span>
@@ -95,7 +90,7 @@ pub(super) fn Nav(store: Store) -> impl IntoView {
         }
     };
     view! {
-        <button class="menu" popovertarget=NAV_ID aria-label="Panels" data-testid="menu">
+        <button class="menu" popovertarget=NAV_ID aria-label=move || format!("Panels: {}", current().title()) data-testid="menu">
             {move || current().title()}
         </button>
         <nav id=NAV_ID class="nav" popover="auto" aria-label="Panels">{Panel::ALL.iter().map(link).collect_view()}</nav>

@@ -1,41 +1,45 @@
 //! The pools: which of them every panel shows, and what a named one is called.
 
 use leptos::prelude::*;
-use radixscope_insight::completeness::Trust;
-use radixscope_model::id::PoolIx;
+use radixscope_panels::pools::{self, PoolOption, TreePool};
 
-use crate::format;
 use crate::store::Store;
 use crate::view::control::view;
-use crate::view_context::{PoolLabel, PoolQuery};
+use crate::view_context::PoolQuery;
 
 /// Chooses the pool that every panel shows. Only where there are several.
 #[component]
 pub(super) fn PoolSwitch(store: Store) -> impl IntoView {
-    let labels = store.labels;
-    let only = Memo::new(move |_| store.pools.get().only);
-    let name = move || {
-        let only = only.get();
-        labels.with(|all| all.iter().find(|label| Some(label.pool) == only).map(|label| label.name.clone()))
-    };
+    let options = Memo::new(move |_| {
+        let only = store.pools.get().only;
+        store.labels.with(|labels| pools::options(labels, only))
+    });
+    let is_choice = Memo::new(move |_| options.with(|all| !all.is_empty()));
+    let chosen = Memo::new(move |_| {
+        options.with(|all| all.iter().find(|option| option.is_chosen).map(|option| option.name.clone()))
+    });
     let choose = move |event| {
-        let chosen = event_target_value(&event);
-        let pool = (!chosen.is_empty()).then_some(chosen);
-        store.address.update(|address| address.pools = PoolQuery { pool, model: None });
+        let pools = pools::chosen(event_target_value(&event));
+        store.address.update(|address| address.pools = pools);
     };
-    let option = move |label: PoolLabel| {
-        let is_it = move || only.get() == Some(label.pool);
-        let text = label.to_text();
-        view! { <option value=label.name title=text.clone() selected=move || is_it()>{text.clone()}</option> }
+    // Options stay the same elements when another one is chosen.
+    let names = Memo::new(move |_| {
+        let name = |option: PoolOption| (option.name, option.text);
+        options.get().into_iter().map(name).collect::<Vec<_>>()
+    });
+    let option = move |(name, text): (String, String)| {
+        let key = name.clone();
+        let is_it = move || chosen.with(|chosen| chosen.as_ref() == Some(&key));
+        view! { <option value=name title=text.clone() selected=is_it>{text.clone()}</option> }
     };
     view! {
-        <Show when=move || labels.with(|all| !all.is_empty())>
+        <Show when=move || is_choice.get()>
             <label class="pool-switch">
                 <span>"Pool"</span>
-                <select data-testid="pool-switch" on:change=choose prop:value=move || name().unwrap_or_default()
+                <select data-testid="pool-switch" on:change=choose prop:value=move || chosen.get().unwrap_or_default()
                     title="Workers of one component of one namespace: those that a router chooses among. Every panel shows the selected pool">
-                    <option value="" selected=move || only.get().is_none()>"All pools"</option>
-                    {move || labels.get().into_iter().map(option).collect_view()}
+                    <option value="" selected=move || chosen.with(Option::is_none)>"All pools"</option>
+                    {move || names.get().into_iter().map(option).collect_view()}
                 </select>
             </label>
         </Show>
@@ -45,39 +49,31 @@ pub(super) fn PoolSwitch(store: Store) -> impl IntoView {
 /// In the tree's heading: whose tree is drawn, and the way to the others with how much of theirs is shared.
 #[component]
 pub(super) fn TreePools(store: Store) -> impl IntoView {
-    let labels = store.labels;
-    let drawn = Memo::new(move |_| store.pool());
-    let shared = move |pool: PoolIx| {
-        let (totals, trust) =
-            store.on_beat(|shown| (shown.cluster.tree(pool).totals(), Trust::of(shown.cluster, pool)));
-        match totals.nodes {
-            _ if trust.withheld().is_some() => "incomplete".to_owned(),
-            0 => "no block".to_owned(),
-            nodes => format!("{} shared", format::percent(totals.shared as f64 / nodes as f64)),
+    let all =
+        Memo::new(move |_| store.labels.with(|labels| store.on_beat(|shown| TreePool::all(shown, labels))));
+    // What is shared changes all the time; the elements stay.
+    let ordered = Memo::new(move |_| {
+        let without_figures = |of: TreePool| TreePool { shared: of.shared.map(|_| String::new()), ..of };
+        all.get().into_iter().map(without_figures).collect::<Vec<_>>()
+    });
+    let one = move |TreePool { pool, name, title, shared }: TreePool| {
+        if shared.is_none() {
+            return view! { <b title=title data-testid="tree-pool">{name}</b> };
         }
-    };
-    let one = move |label: PoolLabel| {
-        let pool = label.pool;
-        let title = label.to_text();
-        if drawn.get() == pool {
-            let text = format!("Pool {}", label.short);
-            return view! { <b title=title data-testid="tree-pool">{text}</b> };
-        }
+        let shared =
+            move || all.with(|all| all.iter().find(|of| of.pool == pool).and_then(|of| of.shared.clone()));
         view! {
             <button class="plain" title=format!("Show the tree of {title}") data-testid="tree-pool-other"
                 on:click=move |_| store.show_pool(pool)>
-                {label.short} " " <span class="quiet">{move || shared(pool)}</span>
+                {name} " " <span class="quiet">{shared}</span>
             </button>
         }
     };
-    let ordered = move || {
-        let mut all = labels.get();
-        all.sort_by_key(|label| label.pool != drawn.get());
-        all.into_iter().map(one).collect_view()
-    };
     view! {
-        <Show when=move || labels.with(|all| all.len() > 1)>
-            <span class="tree-pools" role="group" aria-label="Pool whose tree is drawn" data-testid="tree-pools">{move || ordered()}</span>
+        <Show when=move || ordered.with(|all| !all.is_empty())>
+            <span class="tree-pools" role="group" aria-label="Pool whose tree is drawn" data-testid="tree-pools">
+                {move || ordered.get().into_iter().map(one).collect_view()}
+            </span>
         </Show>
     }
 }
@@ -88,14 +84,5 @@ pub(super) fn unknown_pool(store: Store) -> Option<String> {
     if !store.ready() || query == PoolQuery::default() {
         return None;
     }
-    store.on_beat(|shown| {
-        // Before any worker is known every name is unknown.
-        let known: Vec<String> =
-            shown.pool_list().into_iter().filter_map(|at| Some(shown.pool(at)?.name())).collect();
-        let (key, value) = query.find(shown.cluster).err().filter(|_| !known.is_empty())?;
-        Some(format!(
-            "{key}={value} in the address is invalid: there are the pools {}; all pools are shown",
-            known.join(", ")
-        ))
-    })
+    store.on_beat(|shown| pools::unknown(shown, &query))
 }

@@ -4,40 +4,16 @@
 use std::time::Duration;
 
 use leptos::prelude::*;
-use radixscope_tokenizer_messages::{MAX_TEXT_BYTES, Summary, Text, TokenizerResponse};
+use radixscope_panels::prompt_text::{CountText, Counted, FileFacts, FileState};
+use radixscope_tokenizer_messages::{Text, TokenizerResponse};
 use web_sys::File;
 
 use super::file::FileDrop;
-use crate::format;
 use crate::view::control::view;
 use crate::worker::tokenizer::Tokenizer;
 
 /// After so long without a key the text is tokenized.
 const PAUSE: Duration = Duration::from_millis(250);
-
-/// The file in use.
-#[derive(Clone, PartialEq)]
-enum FileState {
-    None,
-    /// Its name.
-    Loading(String),
-    /// Its name and what it says of itself.
-    Ready(String, Summary),
-    Failed(String),
-}
-
-/// What came of the text.
-#[derive(Clone, PartialEq)]
-enum Counted {
-    /// There is no file or no text.
-    Nothing,
-    Counting,
-    Tokens {
-        tokens: u64,
-        bytes: u64,
-    },
-    Failed(String),
-}
 
 /// What the reader gave. Owned by the panel, so that it is still there when the reader comes back to it.
 #[derive(Clone, Copy)]
@@ -79,7 +55,7 @@ impl PromptTextState {
             TokenizerResponse::Tokens(_) if is_pending.try_get_value() != Some(true) => {}
             TokenizerResponse::Tokens(Ok(ids)) => {
                 let bytes = text.try_with_untracked(String::len).unwrap_or_default() as u64;
-                let described = loaded.try_with_untracked(|loaded| describe(loaded, ids.len() as u64, bytes));
+                let described = loaded.try_with_untracked(|loaded| loaded.describe(ids.len() as u64, bytes));
                 counted.try_set(Counted::Tokens { tokens: ids.len() as u64, bytes });
                 tokens.try_set(described.map(|described| (ids, described)));
             }
@@ -129,17 +105,13 @@ impl PromptTextState {
     fn count(self) {
         self.is_pending.set_value(false);
         self.tokens.set(None);
-        let is_ready = self.loaded.with_untracked(|loaded| matches!(loaded, FileState::Ready(..)));
+        let is_ready = self.loaded.with_untracked(FileState::is_ready);
         let bytes = self.text.with_untracked(String::len);
         if !is_ready || bytes == 0 {
             return self.counted.set(Counted::Nothing);
         }
-        if bytes > MAX_TEXT_BYTES {
-            let most = format::count(MAX_TEXT_BYTES as u64);
-            let bytes = format::count(bytes as u64);
-            return self
-                .counted
-                .set(Counted::Failed(format!("The text has {bytes} bytes; at most {most} are tokenized.")));
+        if let Some(too_long) = Counted::too_long(bytes) {
+            return self.counted.set(too_long);
         }
         self.counted.set(Counted::Counting);
         self.is_pending.set_value(true);
@@ -190,7 +162,7 @@ fn TokenizerFile(state: PromptTextState) -> impl IntoView {
         <FileDrop id="tokenizer" accept=".json,application/json" described_by="tokenizer-state" on_files=load>
             <p>
                 <label for="tokenizer-file" class="file-button">
-                    {move || if state.loaded.with(|loaded| matches!(loaded, FileState::Ready(..))) { "Another tokenizer.json" } else { "Choose a tokenizer.json" }}
+                    {move || state.loaded.with(FileState::button)}
                 </label>
                 " or drop it here. It stays in this browser."
             </p>
@@ -199,7 +171,7 @@ fn TokenizerFile(state: PromptTextState) -> impl IntoView {
                     FileState::None => view! { <p class="help-line">"It lies with the model's files. Without it a text has no token ids."</p> },
                     FileState::Loading(name) => view! { <p class="help-line">{format!("Reading {name}")}</p> },
                     FileState::Failed(why) => view! { <p class="field-fault">{why.clone()}</p> },
-                    FileState::Ready(name, summary) => facts(name, summary).into_any(),
+                    FileState::Ready(name, summary) => facts(FileFacts::of(name, summary)).into_any(),
                 })}
             </div>
         </FileDrop>
@@ -207,35 +179,14 @@ fn TokenizerFile(state: PromptTextState) -> impl IntoView {
 }
 
 /// What a file says of itself.
-fn facts(name: &str, summary: &Summary) -> impl IntoView + use<> {
-    let none = || "none".to_owned();
-    let model = format!("{}, {} tokens", summary.model, format::count(summary.vocabulary_tokens));
-    let special = match summary.special_tokens_total - summary.special_tokens.len() as u64 {
-        0 if summary.special_tokens.is_empty() => none(),
-        0 => summary.special_tokens.join("  "),
-        more => format!("{}  and {} more", summary.special_tokens.join("  "), format::count(more)),
-    };
-    let digest = hex(summary);
-    let rows = [
-        ("Model", model),
-        ("Normalizer", summary.normalizer.clone().unwrap_or_else(none)),
-        ("Pre-tokenizer", summary.pre_tokenizer.clone().unwrap_or_else(none)),
-        ("Post-processor", summary.post_processor.clone().unwrap_or_else(none)),
-        ("Special tokens", special),
-    ];
-    let rows = rows.map(|(term, value)| view! { <dt>{term}</dt><dd class="mono">{value}</dd> });
-    let cut = summary.truncates_after_tokens.map(|tokens| {
-        let tokens = format::count(tokens);
-        view! { <p class="field-fault">{format!("This file cuts every text after {tokens} tokens.")}</p> }
-    });
-    let pads = summary
-        .pads
-        .then(|| view! { <p class="field-fault">"This file fills short texts up with padding tokens."</p> });
+fn facts(facts: FileFacts) -> impl IntoView + use<> {
+    let rows = facts.rows.map(|(term, value)| view! { <dt>{term}</dt><dd class="mono">{value}</dd> });
+    let fault = |text: String| view! { <p class="field-fault">{text}</p> };
     view! {
-        <p class="file-name"><b>{name.to_owned()}</b>" "{format::count(summary.file_bytes)}" bytes, SHA-256 "
-            <span class="mono" title=digest.clone()>{digest.get(..12).map(str::to_owned)}"…"</span></p>
+        <p class="file-name"><b>{facts.name}</b>" "{facts.bytes}" bytes, SHA-256 "
+            <span class="mono" title=facts.digest>{facts.short_digest}</span></p>
         <dl class="file-facts">{rows.into_iter().collect_view()}</dl>
-        {cut}{pads}
+        {facts.faults.into_iter().map(fault).collect_view()}
     }
 }
 
@@ -244,34 +195,11 @@ fn facts(name: &str, summary: &Summary) -> impl IntoView + use<> {
 fn Count(state: PromptTextState) -> impl IntoView {
     view! {
         <p id="prompt-text-count" class="token-count" aria-live="polite" data-testid="prompt-text-count">
-            {move || state.counted.with(|counted| match counted {
-                Counted::Nothing if state.loaded.with(|loaded| matches!(loaded, FileState::Ready(..))) => "No text yet".into_any(),
-                Counted::Nothing => "No tokenizer yet".into_any(),
-                Counted::Counting if state.loaded.with(|loaded| !matches!(loaded, FileState::Ready(..))) => "No tokenizer yet".into_any(),
-                Counted::Counting => "Counting".into_any(),
-                Counted::Tokens { tokens, bytes } => {
-                    let text = format!(" of a text of {} bytes", format::count(*bytes));
-                    view! { <b>{format::plural(*tokens, "token", "tokens")}</b>{text} }
-                }
-                Counted::Failed(why) => view! { <span class="field-fault">{why.clone()}</span> },
-            })}
+            {move || match state.counted.with(|counted| state.loaded.with(|file| counted.to_text(file))) {
+                CountText::Note(note) => note.into_any(),
+                CountText::Tokens(tokens, of) => view! { <b>{tokens}</b>{of} },
+                CountText::Fault(why) => view! { <span class="field-fault">{why}</span> },
+            }}
         </p>
     }
-}
-
-/// Where token ids come from, as text.
-fn describe(loaded: &FileState, tokens: u64, bytes: u64) -> String {
-    let (tokens, bytes) = (format::plural(tokens, "token", "tokens"), format::count(bytes));
-    match loaded {
-        FileState::Ready(name, summary) => {
-            let digest = hex(summary);
-            let digest = digest.get(..12).unwrap_or_default();
-            format!("{tokens} of a text of {bytes} bytes, by {name} ({}, SHA-256 {digest}…)", summary.model)
-        }
-        _ => format!("{tokens} of a text of {bytes} bytes"),
-    }
-}
-
-fn hex(summary: &Summary) -> String {
-    summary.sha256.iter().map(|byte| format!("{byte:02x}")).collect()
 }

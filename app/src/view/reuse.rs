@@ -3,14 +3,14 @@
 
 use leptos::prelude::*;
 use radixscope_export::panel::reuse::{
-    self, CAPTION, LossLine, ReusePanel, SessionLine, StepLine, TITLE, TREND_PARTS,
+    CAPTION, LossLine, ReusePanel, SessionLine, StepLine, TITLE, TREND_PARTS, empty,
 };
 use radixscope_insight::reuse::Step;
-use radixscope_model::id::Millis;
-use radixscope_state::cluster::DecisionEntry;
+use radixscope_panels::reuse::{
+    self, FIGURES, TREND, TrendBar, all_sessions_text, figure, span_text, summed_over, trend,
+};
 
-use crate::format;
-use crate::store::{Store, now_ms, time_of_day};
+use crate::store::{Store, now_ms, zone};
 use crate::time_range::TimeSpan;
 use crate::url::Panel;
 use crate::view::control::view;
@@ -18,10 +18,6 @@ use crate::view::figure::{EmptyPanel, Figure, PanelHead, Waiting, prose};
 use crate::view::session_turns::SessionTurns;
 use crate::view::time_chart::shown_span;
 use crate::view::time_menu::TimeMenu;
-
-/// Steps that are drawn over time: place among the shares, step, class.
-const TREND: [(usize, Step, &str); 3] =
-    [(0, Step::Seen, "seen"), (1, Step::Held, "held"), (3, Step::Chosen, "chosen")];
 
 /// The panel.
 #[component]
@@ -33,47 +29,33 @@ pub fn ReusePanelView(store: Store) -> impl IntoView {
     let panel = Memo::new(move |_| {
         let (span, picked) = (span.get(), store.picked());
         session.with(|session| {
-            let is_meant = |decided: &DecisionEntry| {
-                picked.is_none_or(|picked| picked == decided.decision.worker)
-                    && (session.is_empty() || decided.decision.session.as_ref() == Some(session))
-            };
             let began = now_ms();
-            let panel = store.on_beat(|shown| ReusePanel::of(shown, span, is_meant, time_of_day));
+            let panel = store.on_beat(|shown| reuse::panel(shown, span, picked, session, zone()));
             took.set_value(now_ms() - began);
             panel
         })
     });
-    let share = move |at: usize| {
-        Memo::new(move |_| {
-            panel.with(|panel| {
-                panel.steps.get(at).map_or(format::UNKNOWN.to_owned(), |step| step.text.clone())
-            })
-        })
+    let of_all = Memo::new(move |_| panel.with(summed_over));
+    let figure = move |(id, label, at): (&'static str, &'static str, usize)| {
+        let value = Memo::new(move |_| panel.with(|panel| figure(panel, at)));
+        view! { <Figure id label value title=of_all/> }
     };
-    let of_all = move || {
-        panel.with(|panel| {
-            format!("Of the prompts of {}", format::plural(panel.decisions.into(), "decision", "decisions"))
-        })
-    };
-    let title = Memo::new(move |_| of_all());
     let any = Memo::new(move |_| panel.with(|panel| panel.decisions > 0));
     let all_of_session = move |_| store.address.update(|address| address.session.clear());
     view! {
         <section class="panel reuse" aria-labelledby="reuse-title" data-testid="reuse" data-took-ms=move || panel.with(|_| format!("{:.3}", took.get_value()))>
             <PanelHead store panel=Panel::Reuse title=TITLE>
-                <Figure id="reuse-held" label="of prompt tokens cached on the chosen worker" value=share(4) title/>
-                <Figure id="reuse-reused" label="reused by engines" value=share(5) title/>
+                {FIGURES.map(figure).collect_view()}
             </PanelHead>
             <div class="chart-tools">
                 <TimeMenu store span/>
-                {move || session.with(|session| (!session.is_empty()).then(|| {
-                    let text = format!("Session {session}: show all");
-                    view! { <button class="plain" data-testid="reuse-all-sessions" on:click=all_of_session>{text}</button> }
-                }))}
+                {move || session.with(|session| all_sessions_text(session)).map(|text| view! {
+                    <button class="plain" data-testid="reuse-all-sessions" on:click=all_of_session>{text}</button>
+                })}
             </div>
             <div class="scroll reuse-scroll" tabindex="0" role="region" aria-label="Steps from prompts to reused tokens, and causes of losses">
                 <Show when=move || any.get() fallback=move || view! { <Nothing store/> }>
-                    <p class="caption">{CAPTION}{move || format!(". {}.", of_all())}</p>
+                    <p class="caption">{CAPTION}{move || format!(". {}.", of_all.get())}</p>
                     <ol class="reuse-steps">
                         {move || panel.with(|panel| panel.steps.iter().map(step).collect_view())}
                     </ol>
@@ -92,8 +74,8 @@ pub fn ReusePanelView(store: Store) -> impl IntoView {
 }
 
 fn step(line: &StepLine) -> impl IntoView + use<> {
+    let width = reuse::bar(line);
     let StepLine { step, share, text, tokens } = line.clone();
-    let width = format::width(share.unwrap_or(0.0));
     view! {
         <li data-testid=format!("reuse-step-{}", step.as_str())>
             <span class="name">{step.label()}</span>
@@ -107,28 +89,14 @@ fn step(line: &StepLine) -> impl IntoView + use<> {
 /// The shares of the steps over time: each bar a part of it, one in the other.
 #[component]
 fn OverTime(panel: Memo<ReusePanel>, span: Memo<TimeSpan>) -> impl IntoView {
-    let bars = move || {
-        panel.with(|panel| {
-            let bar = |(at, (begin, shares)): (usize, &(Millis, Option<[f64; 4]>))| {
-                let shares = (*shares)?;
-                let title = format!(
-                    "{}: {}",
-                    time_of_day(*begin),
-                    TREND.map(|(at, step, _)| format!("{} {}", format::percent(shares[at]), step.label())).join(", "),
-                );
-                let rect = |(of, _, class): (usize, Step, &'static str)| {
-                    let height = shares[of] * 100.0;
-                    view! { <rect class=class x=at.to_string() y=(100.0 - height).to_string() width="0.92" height=height.to_string()/> }
-                };
-                Some(view! { <g><title>{title}</title>{TREND.map(rect).collect_view()}</g> })
-            };
-            panel.trend.iter().enumerate().filter_map(bar).collect_view()
-        })
+    let bar = |TrendBar { at, title, parts }| {
+        let rect = |(class, height): (&'static str, f64)| {
+            view! { <rect class=class x=at.to_string() y=(100.0 - height).to_string() width="0.92" height=height.to_string()/> }
+        };
+        view! { <g><title>{title}</title>{parts.map(rect).collect_view()}</g> }
     };
-    let span = move || {
-        let TimeSpan { from, until } = span.get();
-        format!("{} to {}", time_of_day(from), time_of_day(until))
-    };
+    let bars = move || panel.with(|panel| trend(panel, zone())).into_iter().map(bar).collect_view();
+    let span = move || span_text(span.get(), zone());
     let entry = |(_, step, class): (usize, Step, &'static str)| view! { <span><i class=class aria-hidden="true"></i>{step.label()}</span> };
     view! {
         <figure class="reuse-trend">
@@ -204,7 +172,7 @@ fn Losses(store: Store, panel: Memo<ReusePanel>) -> impl IntoView {
 
 #[component]
 fn Nothing(store: Store) -> impl IntoView {
-    let text = move || reuse::empty(store.peek(|shown| shown.has_no_router()));
+    let text = move || empty(store.peek(|shown| shown.has_no_router()));
     view! {
         <Show when=move || store.ready() fallback=|| view! { <Waiting id="reuse-wait"/> }>
             <EmptyPanel text=text()/>

@@ -2,10 +2,10 @@
 //! shows it.
 
 use leptos::prelude::*;
-use radixscope_export::panel::session::{TITLE, Turn, turns};
-use radixscope_icicle::palette::label;
+use radixscope_export::panel::session::TITLE;
+use radixscope_panels::session_turns::TurnRow;
 
-use crate::store::{Store, time_of_day};
+use crate::store::{Store, zone};
 use crate::url::Panel;
 use crate::view::chip::Chip;
 use crate::view::control::view;
@@ -17,21 +17,19 @@ pub(super) fn SessionTurns(store: Store) -> impl IntoView {
     let all = Memo::new(move |_| {
         session.with(|session| match session.is_empty() {
             true => Vec::new(),
-            false => store.on_beat(|shown| turns(shown.cluster, session, label)),
+            false => store.on_beat(|shown| TurnRow::all(shown, session, zone())),
         })
     });
-    let row = move |turn: &Turn| {
-        let (id, worker, moved) = (turn.id, turn.worker, turn.moved_from.is_some());
-        let (figures, slowest) = (turn.figures(), turn.is_slowest);
-        let (number, time, sentence) = (turn.number, time_of_day(turn.at_ms), turn.sentence.clone());
+    let row = move |turn: &TurnRow| {
+        let TurnRow { id, number, time, worker, has_moved, figures, is_slowest, sentence } = turn.clone();
         let open =
             move |_| store.address.update(|address| *address = address.with_decision(Panel::Decisions, id));
         view! {
-            <li class:moved=moved class:slowest=slowest data-testid="session-turn">
-                <button class="plain" title="Open its decision" on:click=open>{number.to_string()}</button>
+            <li class:moved=has_moved class:slowest=is_slowest data-testid="session-turn">
+                <button class="plain" title="Open its decision" on:click=open>{number}</button>
                 <span class="quiet">{time}</span>
                 <Chip store worker/>
-                <b>{figures}{slowest.then_some(", the slowest")}</b>
+                <b>{figures}</b>
                 <p>{sentence}</p>
             </li>
         }

@@ -4,6 +4,7 @@
 use leptos::html;
 use leptos::prelude::*;
 use radixscope_icicle::palette::Palette;
+use radixscope_panels::time_menu::dragged;
 use web_sys::PointerEvent;
 
 use super::charted::Charted;
@@ -13,9 +14,6 @@ use crate::draw::theme::Insets;
 use crate::store::Store;
 use crate::time_range::{TimeRange, TimeSpan};
 use crate::view::control::view;
-
-/// A drag shorter than this share of the chart is a click.
-const LEAST_DRAG: f64 = 0.015;
 
 /// A height that every chart draws something at, CSS pixels from above.
 const POINTED_Y: f64 = 20.0;
@@ -96,10 +94,9 @@ pub(super) fn TimeChart(
         }
     };
     let up = move |_| {
-        let dragged = drag.get_untracked().filter(|(from, to)| (from - to).abs() >= LEAST_DRAG);
+        let dragged = drag.get_untracked().and_then(|drag| dragged(span.get_untracked(), drag));
         drag.set(None);
-        if let Some((from, to)) = dragged {
-            let part = span.get_untracked().part(from, to);
+        if let Some(part) = dragged {
             store.address.update(|address| {
                 store.unzoomed.set(Some(address.range));
                 address.range = TimeRange::fixed(part);

@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::view::control::view;
 use leptos::html;
 use leptos::prelude::*;
+use radixscope_panels::tree::line_after;
 use web_sys::KeyboardEvent;
 
 use super::resize;
@@ -68,17 +69,7 @@ impl Scroll {
 
     /// Which of `lines` lines a key leads to from the one that the keyboard is on; `None` for other keys.
     pub(super) fn line_after(self, key: &str, at: Option<usize>, lines: usize) -> Option<usize> {
-        let here = at.unwrap_or(0);
-        let to = match key {
-            "ArrowDown" => at.map_or(self.first.get_untracked(), |at| at + 1),
-            "ArrowUp" => here.saturating_sub(1),
-            "PageDown" => here + self.fitting(),
-            "PageUp" => here.saturating_sub(self.fitting()),
-            "Home" => 0,
-            "End" => lines.saturating_sub(1),
-            _ => return None,
-        };
-        Some(to.min(lines.saturating_sub(1)))
+        line_after(key, at, lines, (self.first.get_untracked(), self.fitting()))
     }
 
     /// Takes note of where the element is scrolled to. Nothing where the table is gone.

@@ -2,14 +2,12 @@
 
 use leptos::prelude::*;
 use radixscope_export::panel::workers::{CachedTotal, WorkerFigures, capacity_note, empty};
-use radixscope_insight::view_context::LISTED_AFTER_LEAVING_MS;
-use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_state::cluster::{Cluster, Liveness};
+use radixscope_model::id::WorkerIx;
+use radixscope_panels::workers::{COLUMNS, FEW_ROWS, WorkerRow, unlisted_text};
 
 use super::ask::AskForBlocks;
 use super::chip::Chip;
 use super::figure::{EmptyPanel, Figure, PanelHead, Waiting};
-use crate::format;
 use crate::store::{Feed, Store, TrackUntilDropped as _};
 use crate::url::Panel;
 use crate::view::control::view;
@@ -34,17 +32,13 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
                 <div class="scroll" tabindex="0" role="region" aria-label="Table of workers">
                     <table>
                         <thead><tr>
-                            <th scope="col">"Worker"</th>
-                            <th scope="col">"Cached blocks"</th>
-                            <th scope="col" class="n" title="Requests in flight on it now, tracked from decisions; in brackets: those of them that are queued there">"In flight"</th>
-                            <th scope="col" class="n c-used" title="Blocks that running requests use, by the engine">"In use"</th>
-                            <th scope="col" class="n" title="Blocks stored per second, mean of the last 10 s">"Stored/s"</th>
-                            <th scope="col" class="n" title="Blocks removed per second, mean of the last 10 s">"Removed/s"</th>
-                            <th scope="col" class="n c-overlap" title="KV hit rate: cached blocks ÷ prompt blocks, over the decisions for this worker">"Hit rate"</th>
-                            <th scope="col" class="n c-age" title="Time since its last KV event">"Event"</th>
+                            {COLUMNS.map(|(class, name, title)| {
+                                let given = |text: &'static str| (!text.is_empty()).then_some(text);
+                                view! { <th scope="col" class=given(class) title=given(title)>{name}</th> }
+                            }).collect_view()}
                         </tr></thead>
                         <For each=move || store.listed.get() key=|worker| *worker let:worker>
-                            <WorkerRow store is_current pace worker/>
+                            <WorkerLines store is_current pace worker/>
                         </For>
                     </table>
                 </div>
@@ -58,11 +52,8 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
 /// How many workers left so long ago that tables do not list them; `None`: all are listed.
 pub(super) fn unlisted(store: Store) -> Memo<Option<String>> {
     Memo::new(move |_| {
-        let all = store.on_beat(|shown| shown.worker_list().count());
-        let long_gone = Some(all.saturating_sub(store.listed.with(Vec::len))).filter(|&left| left > 0)?;
-        let minutes = LISTED_AFTER_LEAVING_MS / 60_000;
-        let workers = format::plural(long_gone as u64, "worker", "workers");
-        Some(format!("{workers} that left more than {minutes} min ago: not listed"))
+        let listed = store.listed.with(Vec::len);
+        store.on_beat(|shown| unlisted_text(shown, listed))
     })
 }
 
@@ -73,40 +64,6 @@ fn NoWorkers(store: Store) -> impl IntoView {
         false => view! { <Waiting id="workers-wait"/> },
     }
 }
-
-/// What a row shows, beside the figures what depends on the page: its clock, and whether it is connected.
-#[derive(Clone, PartialEq)]
-struct TableRow {
-    figures: WorkerFigures,
-    /// Time since its last KV event.
-    age: String,
-    sign: &'static str,
-    sign_title: &'static str,
-}
-
-impl TableRow {
-    fn of(cluster: &Cluster, ix: WorkerIx, now: Millis, is_current: bool) -> Option<Self> {
-        let figures = WorkerFigures::of(cluster, ix, now, is_current)?;
-        let age = figures.last_event_ms.map_or("never".to_owned(), |last| format::age(now.since(last)));
-        let sign_title = match figures.liveness {
-            _ if !is_current => "Unknown: no connection",
-            Liveness::Active => "Active: received from it within the last 10 s",
-            Liveness::Quiet => "Quiet: idle or gone, nothing received for more than 10 s",
-            Liveness::NeverSeen => "Nothing received from it: only routers report it",
-            Liveness::Left => "Left: it left the deployment",
-        };
-        Some(Self {
-            age,
-            sign: if is_current { figures.liveness.as_str() } else { "unknown" },
-            sign_title,
-            figures,
-        })
-    }
-}
-
-/// More rows than this change once a second in place of some six times, and the table is always as high as it may be: all rows
-/// are laid out when one changes.
-const FEW_ROWS: usize = 32;
 
 /// Changes when rows are to be looked at again.
 fn pace(store: Store, is_current: Memo<bool>) -> Memo<(usize, u64)> {
@@ -122,7 +79,7 @@ fn pace(store: Store, is_current: Memo<bool>) -> Memo<(usize, u64)> {
 }
 
 #[component]
-fn WorkerRow(
+fn WorkerLines(
     store: Store,
     /// Whether what is shown of KV events is current.
     is_current: Memo<bool>,
@@ -132,10 +89,10 @@ fn WorkerRow(
     let row = Memo::new(move |_| {
         pace.track_until_dropped();
         let (now, is_current) = (store.now_ms(), is_current.get_until_dropped());
-        store.peek(|shown| TableRow::of(shown, worker, now, is_current))
+        store.peek(|shown| WorkerRow::of(shown, worker, now, is_current))
     });
     // A worker that a new run of the server does not know leaves the table in the same beat.
-    let text = move |part: fn(&TableRow) -> String| {
+    let text = move |part: fn(&WorkerRow) -> String| {
         move || row.with(|row| row.as_ref().map(part).unwrap_or_default())
     };
     let is = move |part: fn(&WorkerFigures) -> bool| {
@@ -157,20 +114,20 @@ fn WorkerRow(
     };
     let pick = move |_| store.pick(worker);
     let id = text(|row| row.figures.id.clone());
-    let bar = text(|row| format::width(row.figures.occupancy.share.unwrap_or(0.0)));
+    let bar = text(WorkerRow::bar);
     let colour = move || radixscope_icicle::palette::token(worker.slot(), store.worker_slots());
     view! {
         <tbody class=classes on:click=pick data-testid="worker" data-worker=id>
             <tr>
                 <th scope="row">
-                    <button class="pick" aria-pressed=move || picked().to_string() title=move || format!("Worker {}, click to select it", id())>
+                    <button class="pick" aria-pressed=move || picked().to_string() title=text(WorkerRow::pick_title)>
                         <i class="sign" title=text(|row| row.sign_title.to_owned()) aria-hidden="true"></i>
                         <Chip store worker/>
                         <span class="id">{text(|row| row.figures.tail.clone())}</span>
                         {move || store.pool_label(worker).map(|(beside, name)| view! {
                             <span class="of-pool" title=name data-testid="worker-pool">{beside}</span>
                         })}
-                        <span class="hidden">{text(|row| format!("worker {}, {}", row.figures.id, row.sign))}</span>
+                        <span class="hidden">{text(WorkerRow::spoken)}</span>
                     </button>
                 </th>
                 <td class="held" title=text(|row| row.figures.occupancy.explain())>

@@ -11,8 +11,11 @@ use web_sys::File;
 
 use super::running::RunningJob;
 
-/// The worker's script.
+/// The worker's program, and its script.
+const PROGRAM: &str = "tokenizer";
 const SCRIPT: &str = "tokenizer_loader.js";
+/// In place of a worker where the page was built without one.
+const LEFT_OUT: &str = "This build has no tokenizer. The released one has; from a checkout, `cargo xtask demo --full` builds it.";
 /// The largest files load, and the longest texts take, some seconds.
 const PATIENCE_MS: u32 = 60_000;
 
@@ -89,7 +92,11 @@ impl Tokenizer {
                 Self(own).give_up(&format!("The tokenizer failed: {why}."));
             }
         };
-        let worker = RunningJob::start(SCRIPT, on_message, broken);
+        let is_left_out = crate::asset::is_left_out(PROGRAM);
+        let worker = match is_left_out {
+            true => None,
+            false => RunningJob::start(SCRIPT, on_message, broken),
+        };
         let spawned = worker.is_some();
         {
             let mut state = self.0.borrow_mut();
@@ -98,6 +105,7 @@ impl Tokenizer {
         self.wait();
         if !spawned {
             self.give_up(match crate::asset::address(SCRIPT).as_str() {
+                _ if is_left_out => LEFT_OUT,
                 "" => "This page is one file without the tokenizer: a page from a server has it.",
                 _ => "This browser starts no worker.",
             });

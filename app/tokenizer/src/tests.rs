@@ -1,3 +1,5 @@
+mod fixtures;
+
 use super::*;
 
 /// The smallest that the library builds.

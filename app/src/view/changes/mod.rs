@@ -1,23 +1,23 @@
 //! What changed between the moments marked A and B: in a sentence, worker by worker, and in the tree. Core compares; this shows.
 
-mod sentences;
 mod table;
 
 use std::sync::Arc;
 
 use leptos::prelude::*;
-use radixscope_insight::changes::{Blocks, Changes};
-use radixscope_model::id::Millis;
+use radixscope_insight::changes::Changes;
+use radixscope_model::id::{Millis, PoolIx};
+use radixscope_panels::changes::{
+    ChangesFigures, Compared, HOW_TO_MARK, MarkButton, NAMES, NotCompared, UNMARKED, sentences,
+};
 
-use crate::format::{self, UNKNOWN};
 use crate::net::source::Opened;
-use crate::store::{MARK_NAMES, Store, time_of_day};
+use crate::store::{Store, zone};
 use crate::url::Panel;
 use crate::view::control::view;
 use crate::view::figure::{Empty, Figure, PanelHead};
 use crate::view::recording::open;
 use crate::view::tree::ChangedTree;
-use crate::view_context::PoolLabel;
 use table::Table;
 
 /// What is compared; `None`: not yet, or it cannot be.
@@ -29,29 +29,29 @@ pub fn ChangesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     let compared: ChangesSignal = RwSignal::new(None);
     begin(store);
     keep(store, compared);
-    let figure = move |of: fn(&Blocks) -> u64| {
-        Memo::new(move |_| match total(store, compared) {
-            Some(blocks) => format::count(of(&blocks)),
-            None => UNKNOWN.to_owned(),
-        })
-    };
+    let figures = Memo::new(move |_| {
+        let drawn = name_of(store, Some(store.pool()));
+        compared.with(|changes| ChangesFigures::of(changes.as_deref(), drawn.as_deref()))
+    });
+    let figure =
+        move |of: fn(&ChangesFigures) -> &String| Memo::new(move |_| figures.with(|all| of(all).clone()));
     let sentences = move || {
-        let labels: Vec<PoolLabel> = store.labels.get();
-        compared.with(|changes| changes.as_ref().map(|changes| sentences::sentences(store, changes, &labels)))
-    };
-    let sentences = move || {
+        let (labels, shown) = (store.labels.get(), shown(store));
+        let all = compared.with(|changes| {
+            changes.as_ref().map_or_else(Vec::new, |changes| sentences(changes, &shown, &labels))
+        });
         let line = |text: String| view! { <p data-testid="changes-sentence">{text}</p> };
-        sentences().into_iter().flatten().map(line).collect_view()
+        all.into_iter().map(line).collect_view()
     };
     let is_there = Memo::new(move |_| compared.with(Option::is_some));
     view! {
         <section class="panel changes" aria-labelledby="changes-title" data-testid="changes">
             <PanelHead store panel=Panel::Changes title="Changes">
-                <Figure id="changes-all-stored" label="stored" value=figure(|blocks| blocks.stored)
+                <Figure id="changes-all-stored" label="stored" value=figure(|all| &all.stored)
                     title="Blocks that workers hold at B and not at A, each worker's counted"/>
-                <Figure id="changes-all-evicted" label="evicted" value=figure(|blocks| blocks.evicted)
+                <Figure id="changes-all-evicted" label="evicted" value=figure(|all| &all.evicted)
                     title="Blocks that workers held at A and not at B, each worker's counted"/>
-                <Figure id="changes-all-moved" label="moved" value=figure(|blocks| blocks.moved_in)
+                <Figure id="changes-all-moved" label="moved" value=figure(|all| &all.moved)
                     title="Distinct blocks that at least one worker evicted and at least one other stored between A and B"/>
             </PanelHead>
             <div class="changes-marks">{mark(store, 0)}{mark(store, 1)}{move || second(store)}</div>
@@ -66,15 +66,27 @@ pub fn ChangesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     }
 }
 
+/// What of the changes is shown. Tracked.
+fn shown(store: Store) -> Compared {
+    Compared {
+        only: name_of(store, store.pools.get().only),
+        is_b_marked: store.address.with(|address| address.marks[1].is_some()),
+        zone: zone(),
+    }
+}
+
+/// A pool's name.
+fn name_of(store: Store, pool: Option<PoolIx>) -> Option<String> {
+    pool.and_then(|pool| store.peek(|shown| shown.cluster.pool(pool).map(|pool| pool.name())))
+}
+
 /// Which moment a mark is, and the way to another one.
 fn mark(store: Store, side: usize) -> AnyView {
-    let name = MARK_NAMES[side];
-    let at = move || store.address.with(|address| address.marks[side]);
-    let text = move || match (at(), side) {
-        (Some(at), _) => time_of_day(at),
-        (None, 1) => store.newest_name().to_owned(),
-        (None, _) => "not marked".to_owned(),
-    };
+    let name = NAMES[side];
+    let button = Memo::new(move |_| {
+        let (newest, is_second) = (store.newest_name(), store.second.with(Option::is_some));
+        store.address.with(|address| MarkButton::of(side, address, is_second, newest, zone()))
+    });
     let go = move |_| match store.address.with_untracked(|address| address.marks[side]) {
         Some(at) => store.go(at),
         None => store.back_to_live(),
@@ -82,15 +94,10 @@ fn mark(store: Store, side: usize) -> AnyView {
     view! {
         <span class="changes-mark">
             <b>{name}</b>" "
-            <button class="plain" title=format!("Show the moment {name}") disabled=move || side == 0 && at().is_none() || is_second(store, side)
-                data-testid=format!("changes-at-{name}") on:click=go>{move || text()}</button>
+            <button class="plain" title=format!("Show the moment {name}") disabled=move || button.with(|button| !button.is_enabled)
+                data-testid=format!("changes-at-{name}") on:click=go>{move || button.with(|button| button.text.clone())}</button>
         </span>
     }
-}
-
-/// Whether a mark is one of the second recording. Tracked.
-fn is_second(store: Store, side: usize) -> bool {
-    side == 1 && store.second.with(Option::is_some)
 }
 
 /// The way to compare with a second recording; or to another moment of it, and back.
@@ -112,37 +119,28 @@ fn second(store: Store) -> AnyView {
 /// Why nothing is compared.
 #[component]
 fn Nothing(store: Store) -> impl IntoView {
-    let is_marked = move || store.address.with(|address| address.marks[0].is_some());
-    let head = move || {
+    let why = Memo::new(move |_| {
         let fault = store.changes_fault();
-        match (fault.is_empty(), is_marked()) {
-            (false, _) => {
-                view! { <Empty id="changes-fault" head="These moments cannot be compared"><p>{fault}"."</p></Empty> }
-            }
-            (true, true) => view! { <Empty id="changes-wait" head="Fetching the moments that are marked"/> },
-            (true, false) => view! {
-                <Empty id="changes-empty" head="Mark a moment to compare with the present">
-                    <p>
-                        "Go to a moment on the timeline below and press "<kbd>"A"</kbd>", or the button A beside it. With "<kbd>"B"</kbd>
-                        " another moment takes the place of the present."
-                    </p>
-                    <p><button class="plain" data-testid="changes-five-minutes" on:click=move |_| store.mark_five_minutes_ago()>"Compare with 5 min ago"</button></p>
-                </Empty>
-            },
-        }
+        store.address.with(|address| NotCompared::of(&fault, address))
+    });
+    let key = |(at, part): (usize, &'static str)| match at % 2 {
+        0 => part.into_any(),
+        _ => view! { <kbd>{part}</kbd> },
     };
-    view! { {move || head()} }
-}
-
-/// Blocks of the pools shown, which have the same size or are one; else those of the pool that is drawn.
-fn total(store: Store, compared: ChangesSignal) -> Option<Blocks> {
-    let pool = store.pool();
-    let name = store.peek(|shown| shown.cluster.pool(pool).map(|pool| pool.name()));
-    compared.with(|changes| {
-        let pools = &changes.as_ref()?.pools;
-        let drawn = pools.iter().find(|pool| Some(&pool.name) == name.as_ref());
-        drawn.or(pools.first()).map(|pool| pool.blocks)
-    })
+    move || match why.get() {
+        NotCompared::Fault(why) => {
+            view! { <Empty id="changes-fault" head="These moments cannot be compared"><p>{why}</p></Empty> }
+        }
+        NotCompared::Fetching => {
+            view! { <Empty id="changes-wait" head="Fetching the moments that are marked"/> }
+        }
+        NotCompared::Unmarked => view! {
+            <Empty id="changes-empty" head=UNMARKED>
+                <p>{HOW_TO_MARK.split('`').enumerate().map(key).collect_view()}</p>
+                <p><button class="plain" data-testid="changes-five-minutes" on:click=move |_| store.mark_five_minutes_ago()>"Compare with 5 min ago"</button></p>
+            </Empty>
+        },
+    }
 }
 
 /// Opened live with nothing marked, the panel compares the present with five minutes ago: what one mostly wants to know. Once, so

@@ -1,32 +1,24 @@
 //! The baselines: roles, import by button or drop, export, what was saved, deleting.
 
 use leptos::prelude::*;
-use radixscope_insight::baseline::{self, MAX_BYTES, MAX_RESULT_BYTES, MAX_RESULT_FILES, Router, SweepLevel};
+use radixscope_insight::baseline::{self, Router};
 use radixscope_insight::recent_window::RecentFigures;
+use radixscope_panels::compare::{BaselineRow, Role, can_save, name_of, name_to_save, refused, router_named};
 use web_sys::File;
 
-use super::roles::{Baselines, Role, name_of};
-use crate::format;
+use super::roles::Baselines;
 use crate::view::control::view;
 use crate::view::file::{FileDrop, offer};
 
 /// Reads files and hands them over together.
 fn read(baselines: Baselines, files: &[File], router: Router, called: String) {
-    let refuse = move |name: &str, why: String| {
+    let refuse = move |why: String| {
         // Nothing to set if the panel was closed.
-        baselines.status_text.try_set(Err(format!("{name} was not imported: {why}.")));
+        baselines.status_text.try_set(Err(why));
     };
-    let mut left = MAX_RESULT_BYTES as f64;
-    for file in files {
-        // A CSV and a single run are small; a report with all its requests is not.
-        let most = if file.name().ends_with(".json") { left } else { MAX_BYTES as f64 };
-        if file.size() > most {
-            return refuse(&file.name(), format!("it is larger than {most} bytes"));
-        }
-        left -= file.size();
-    }
-    if files.len() > MAX_RESULT_FILES {
-        return refuse(&files[0].name(), format!("at most {MAX_RESULT_FILES} files are read together"));
+    let sizes: Vec<(String, f64)> = files.iter().map(|file| (file.name(), file.size())).collect();
+    if let Some(why) = refused(&sizes) {
+        return refuse(why);
     }
     let all: Vec<_> = files.iter().map(|file| (file.name(), file.text())).collect();
     leptos::task::spawn_local(async move {
@@ -35,7 +27,7 @@ fn read(baselines: Baselines, files: &[File], router: Router, called: String) {
             let text =
                 wasm_bindgen_futures::JsFuture::from(text).await.ok().and_then(|text| text.as_string());
             let Some(text) = text else {
-                return refuse(&name, "the browser could not read it".to_owned());
+                return refuse(format!("{name} was not imported: the browser could not read it."));
             };
             texts.push((name, text));
         }
@@ -43,26 +35,10 @@ fn read(baselines: Baselines, files: &[File], router: Router, called: String) {
     });
 }
 
-/// How far a baseline's level is: its concurrency, and what is known of its runs.
-fn level_text(row: &SweepLevel) -> String {
-    let runs = row.runs.finished.map(|runs| format::plural(runs, "run", "runs"));
-    let samples = row.samples.map(|samples| format::plural(samples, "sample", "samples"));
-    let known: Vec<String> = runs.into_iter().chain(samples).collect();
-    if known.is_empty() {
-        row.concurrency.to_string()
-    } else {
-        format!("{} ({})", row.concurrency, known.join(", "))
-    }
-}
-
-fn router_named(value: &str) -> Router {
-    Router::ALL.into_iter().find(|router| router.as_str() == value).unwrap_or(Router::Other)
-}
-
 #[component]
 pub(super) fn Manage(baselines: Baselines, live: Memo<RecentFigures>) -> impl IntoView {
     let export = move |_| {
-        let text = baseline::export(&baselines.all());
+        let text = baselines.set.with_untracked(|set| baseline::export(set.all()));
         let status_text = match offer("baselines.csv", "text/csv;charset=utf-8", &text) {
             Ok(()) => Ok("baselines.csv saved.".to_owned()),
             Err(_) => Err("baselines.csv could not be saved: the browser refused.".to_owned()),
@@ -73,6 +49,18 @@ pub(super) fn Manage(baselines: Baselines, live: Memo<RecentFigures>) -> impl In
     let called = RwSignal::new(String::new());
     let take = move |files: Vec<File>| {
         read(baselines, &files, routed.get_untracked(), called.get_untracked().trim().to_owned());
+    };
+    let rows = Memo::new(move |_| baselines.set.with(|set| set.rows()));
+    let row = move |BaselineRow { key, name, about, is_own }: BaselineRow| {
+        let label = format!("Delete {name}");
+        view! {
+            <li data-testid="cmp-baseline">
+                <b>{name}</b>" "<span class="quiet">{about}</span>
+                {is_own.then(|| view! {
+                    <button type="button" class="plain" data-testid="cmp-delete" aria-label=label on:click=move |_| baselines.delete(&key)>"Delete"</button>
+                })}
+            </li>
+        }
     };
     view! {
         <div class="cmp-manage">
@@ -92,29 +80,7 @@ pub(super) fn Manage(baselines: Baselines, live: Memo<RecentFigures>) -> impl In
             <p class="cmp-status" aria-live="polite" data-testid="cmp-status" class:field-fault=move || baselines.status_text.with(Result::is_err)>
                 {move || match baselines.status_text.get() { Ok(status_text) | Err(status_text) => status_text }}
             </p>
-            <ul class="cmp-list">
-                {move || baselines.all().into_iter().map(|baseline| {
-                    let name = name_of(&baseline);
-                    let is_sample = baselines.is_sample(&baseline);
-                    let is_served = baselines.is_served(&baseline);
-                    let about = match is_sample {
-                        true => format!("Sample: {}; your hardware differs", baseline.attribution()),
-                        false => baseline.attribution().to_owned(),
-                    };
-                    let about = if is_served { format!("{about}, given to the server (--baseline)") } else { about };
-                    let levels: Vec<String> = baseline.rows().iter().map(level_text).collect();
-                    let label = baseline.name().to_owned();
-                    view! {
-                        <li data-testid="cmp-baseline">
-                            <b>{label.clone()}</b>" "<span class="quiet">{format!("{}, levels {}. {about}", baseline.router().as_str(), levels.join(", "))}</span>
-                            {(!is_sample && !is_served).then(|| view! {
-                                <button type="button" class="plain" data-testid="cmp-delete" aria-label=format!("Delete {label}")
-                                    on:click=move |_| baselines.delete(&name)>"Delete"</button>
-                            })}
-                        </li>
-                    }
-                }).collect_view()}
-            </ul>
+            <ul class="cmp-list">{move || rows.get().into_iter().map(row).collect_view()}</ul>
         </div>
     }
 }
@@ -123,22 +89,13 @@ pub(super) fn Manage(baselines: Baselines, live: Memo<RecentFigures>) -> impl In
 fn Save(baselines: Baselines, live: Memo<RecentFigures>) -> impl IntoView {
     let name = RwSignal::new("My sweep".to_owned());
     let router = RwSignal::new(Router::KvAware);
-    let missing = Memo::new(move |_| {
-        let is_known = live.with(|live| live.concurrency.is_some());
-        !is_known || !baselines.is_restored.get()
-    });
+    let can_save = Memo::new(move |_| live.with(|live| can_save(live, baselines.is_restored.get())));
     let save = move |event: leptos::ev::SubmitEvent| {
         event.prevent_default();
         let typed = name.get_untracked();
-        if typed.trim().is_empty() {
-            baselines.status_text.set(Err("A baseline needs a name.".to_owned()));
-            return;
-        }
-        live.with_untracked(|live| match live.concurrency {
-            Some(_) => baselines.save(typed.trim(), router.get_untracked(), &live.window),
-            None => baselines
-                .status_text
-                .set(Err("Nothing was saved: the current concurrency is unknown.".to_owned())),
+        live.with_untracked(|live| match name_to_save(&typed, live) {
+            Ok(name) => baselines.save(name, router.get_untracked(), &live.window),
+            Err(why) => baselines.status_text.set(Err(why.to_owned())),
         });
     };
     view! {
@@ -151,7 +108,7 @@ fn Save(baselines: Baselines, live: Memo<RecentFigures>) -> impl IntoView {
             }>
                 {Router::ALL.map(|r| view! { <option>{r.as_str()}</option> }).into_iter().collect_view()}
             </select>
-            <button type="submit" class="cf-button" data-testid="cmp-save" prop:disabled=missing>"Save"</button>
+            <button type="submit" class="cf-button" data-testid="cmp-save" prop:disabled=move || !can_save.get()>"Save"</button>
         </form>
     }
 }
@@ -159,21 +116,25 @@ fn Save(baselines: Baselines, live: Memo<RecentFigures>) -> impl IntoView {
 /// Which baseline plays which role.
 #[component]
 pub(super) fn Roles(baselines: Baselines) -> impl IntoView {
+    let all = Memo::new(move |_| {
+        let of = |baseline: &baseline::Baseline| (name_of(baseline), baseline.name().to_owned());
+        baselines.set.with(|set| set.all().map(of).collect::<Vec<_>>())
+    });
     Role::ALL
-        .map(|role| {
-            let playing = Memo::new(move |_| baselines.playing(role).map(|baseline| name_of(&baseline)));
+        .into_iter()
+        .enumerate()
+        .map(|(at, role)| {
+            let playing = Memo::new(move |_| baselines.playing.with(|playing| playing[at].as_ref().map(name_of)));
             view! {
                 <label class="cf-field"><span>{role.label()}</span>
                     <select data-testid=role.key().replace('.', "-") on:change=move |event| baselines.choose(role, &event_target_value(&event))>
-                        {move || baselines.all().into_iter().map(|baseline| {
-                            let name = name_of(&baseline);
-                            let is_it = { let name = name.clone(); move || playing.with(|playing| playing.as_ref() == Some(&name)) };
-                            view! { <option value=name selected=is_it>{baseline.name().to_owned()}</option> }
+                        {move || all.get().into_iter().map(|(key, name)| {
+                            let is_it = { let key = key.clone(); move || playing.with(|playing| playing.as_ref() == Some(&key)) };
+                            view! { <option value=key selected=is_it>{name}</option> }
                         }).collect_view()}
                     </select>
                 </label>
             }
         })
-        .into_iter()
         .collect_view()
 }

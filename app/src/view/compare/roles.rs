@@ -1,10 +1,9 @@
 //! The baselines at hand and which of them plays which role. Own ones are stored in the page's local storage as CSV text. CSV
 //! is read beside the page: most readers never open this panel, and need not fetch what reads it.
 
-use std::collections::HashSet;
-
 use leptos::prelude::*;
-use radixscope_insight::baseline::{self, Baseline, Figure, Import, Router, Window, is_results, save_window};
+use radixscope_insight::baseline::{self, Baseline, Import, Router, Window};
+use radixscope_panels::compare::{BaselineSet, ImportFiles, ImportKind, Role};
 use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{RequestInit, Response};
@@ -17,63 +16,17 @@ use crate::worker::{BaselineText, Job, JobOutcome, WorkerResponse};
 /// Where own baselines are stored.
 const STORAGE_KEY: &str = "radixscope.baselines";
 
-/// A role in the comparison.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
-    /// Routed by cached prefix and load.
-    KvAware,
-    /// Routed in turn.
-    RoundRobin,
-}
-
-impl Role {
-    pub(super) const ALL: [Self; 2] = [Self::KvAware, Self::RoundRobin];
-
-    pub(super) const fn label(self) -> &'static str {
-        match self {
-            Self::KvAware => "KV-aware baseline",
-            Self::RoundRobin => "Round-robin baseline",
-        }
-    }
-
-    /// Key in the address; also for tests.
-    pub(super) const fn key(self) -> &'static str {
-        match self {
-            Self::KvAware => "cmp.kv",
-            Self::RoundRobin => "cmp.rr",
-        }
-    }
-
-    /// The role of baselines that were routed so.
-    fn of(router: Router) -> Option<Self> {
-        Self::ALL.into_iter().find(|role| role.router() == router)
-    }
-
-    const fn router(self) -> Router {
-        match self {
-            Self::KvAware => Router::KvAware,
-            Self::RoundRobin => Router::RoundRobin,
-        }
-    }
-}
-
-/// What tells a baseline from others, in the address.
-pub(super) fn name_of(baseline: &Baseline) -> String {
-    format!("{}:{}", baseline.router().as_str(), baseline.name())
-}
-
 /// All baselines.
 #[derive(Clone, Copy)]
 pub(super) struct Baselines {
     store: Store,
-    samples: RwSignal<Vec<Baseline>>,
-    /// Those that the server was given (`--baseline`).
-    served: RwSignal<Vec<Baseline>>,
+    pub(super) set: RwSignal<BaselineSet>,
+    /// Those that play the roles.
+    pub(super) playing: Memo<[Option<Baseline>; 2]>,
     /// What the server could not read of them.
     pub(super) served_notes: RwSignal<Vec<String>>,
     following: StoredValue<Following>,
     serving: StoredValue<Client, LocalStorage>,
-    pub(super) own: RwSignal<Vec<Baseline>>,
     /// Whether the stored ones were read: nothing is stored over them before.
     pub(super) is_restored: RwSignal<bool>,
     /// Who reads what is there when the panel opens, and who reads files: neither ends the other's job.
@@ -99,21 +52,23 @@ enum Following {
 
 impl Baselines {
     pub(super) fn new(store: Store) -> Self {
+        let set = RwSignal::new(BaselineSet::default());
+        let wanted = Memo::new(move |_| store.address.with(Role::wanted));
         let baselines = Self {
             store,
-            samples: RwSignal::new(Vec::new()),
-            served: RwSignal::new(Vec::new()),
+            set,
+            playing: Memo::new(move |_| wanted.with(|wanted| set.with(|set| set.playing(wanted)))),
             served_notes: RwSignal::new(Vec::new()),
             following: StoredValue::new(Following::default()),
             serving: StoredValue::new_local(Client::default()),
-            own: RwSignal::new(Vec::new()),
             is_restored: RwSignal::new(false),
             opening: StoredValue::new_local(Client::default()),
             importing: StoredValue::new_local(Client::default()),
             status_text: RwSignal::new(Ok(String::new())),
         };
         baselines.read(baselines.opening, BaselineText::Reference, "", move |samples| {
-            baselines.samples.set(samples.map(|samples| samples.baselines).unwrap_or_default());
+            let samples = samples.map(|samples| samples.baselines).unwrap_or_default();
+            set.update(|set| set.samples = samples);
             baselines.restore();
         });
         baselines
@@ -123,7 +78,7 @@ impl Baselines {
         let Some(text) = stored() else { return self.is_restored.set(true) };
         self.read(self.opening, BaselineText::Csv(text), "Stored", move |stored| {
             match stored {
-                Ok(stored) => self.own.set(stored.baselines),
+                Ok(stored) => self.set.update(|set| set.own = stored.baselines),
                 Err(error) => {
                     self.status_text
                         .set(Err(format!("Baselines stored in this browser cannot be read: {error}.")));
@@ -170,7 +125,7 @@ impl Baselines {
             return;
         }
         self.read(self.serving, BaselineText::Csv(csv), "", move |served| match served {
-            Ok(Import { baselines, .. }) => self.served.set(baselines),
+            Ok(Import { baselines, .. }) => self.set.update(|set| set.served = baselines),
             Err(error) => {
                 self.served_notes.set(vec![format!("The server's baselines cannot be read: {error}")])
             }
@@ -197,41 +152,6 @@ impl Baselines {
         reader.with_value(|reader| reader.run(job, on_response));
     }
 
-    /// The server's first, then samples. Tracked.
-    pub(super) fn all(self) -> Vec<Baseline> {
-        let (mut all, own) = (self.served.get(), self.own.get());
-        all.extend(self.samples.get());
-        // One of the reader's takes the place of another of the same name.
-        all.retain(|other| own.iter().all(|baseline| name_of(baseline) != name_of(other)));
-        all.extend(own);
-        all
-    }
-
-    /// Those of the server whose experiment has runs to come. Tracked.
-    pub(super) fn running(self) -> Vec<Baseline> {
-        self.served.with(|served| {
-            let is_running =
-                |baseline: &&Baseline| baseline.progress().is_some_and(|progress| !progress.is_complete());
-            served.iter().filter(is_running).cloned().collect()
-        })
-    }
-
-    pub(super) fn is_served(self, baseline: &Baseline) -> bool {
-        self.served.with_untracked(|served| served.contains(baseline))
-    }
-
-    pub(super) fn is_sample(self, baseline: &Baseline) -> bool {
-        self.samples.with_untracked(|samples| samples.contains(baseline))
-    }
-
-    /// The one that plays `role`: as the address says, else the first that was routed so. Tracked.
-    pub(super) fn playing(self, role: Role) -> Option<Baseline> {
-        let wanted = self.store.address.with(|address| address.other(role.key()));
-        let all = self.all();
-        let named = wanted.and_then(|name| all.iter().find(|baseline| name_of(baseline) == name).cloned());
-        named.or_else(|| all.into_iter().find(|baseline| baseline.router() == role.router()))
-    }
-
     pub(super) fn choose(self, role: Role, name: &str) {
         self.store.address.update(|address| address.set_other(role.key(), Some(name)));
     }
@@ -241,29 +161,16 @@ impl Baselines {
     pub(super) fn import(self, files: Vec<(String, String)>, router: Router, name: &str) {
         // `None`: the panel was closed while the file was read.
         let Some(is_restored) = self.is_restored.try_get_untracked() else { return };
-        let file = match &files[..] {
-            [] => return,
-            [(file, _)] => file.clone(),
-            [(file, _), others @ ..] => {
-                format!("{file} and {}", crate::format::plural(others.len() as u64, "file", "files"))
-            }
+        let Some(all) = ImportFiles::new(&files) else { return };
+        let (file, name) = (all.to_text(), all.name(name));
+        let kind = match all.kind(is_restored) {
+            Ok(kind) => kind,
+            Err(why) => return self.status_text.set(Err(why)),
         };
-        if !is_restored {
-            let status_text = "was not imported: the baselines stored in this browser are not read yet.";
-            return self.status_text.set(Err(format!("{file} {status_text}")));
-        }
-        let first = files[0].0.trim_end_matches(".csv").trim_end_matches(".json");
-        let name = if name.is_empty() { first } else { name }.to_owned();
-        let are_results = files.iter().all(|(_, text)| is_results(text));
-        let from = match <[_; 1]>::try_from(files) {
-            Ok([(_, csv)]) if !are_results => BaselineText::Csv(csv),
-            Ok(one) => BaselineText::Results { files: one.into(), router },
-            Err(files) if are_results => BaselineText::Results { files, router },
-            Err(_) => {
-                let status_text =
-                    "were not imported: only results of a load generator are read together, a CSV alone.";
-                return self.status_text.set(Err(format!("{file} {status_text}")));
-            }
+        let from = match (kind, <[_; 1]>::try_from(files)) {
+            (ImportKind::Csv, Ok([(_, csv)])) => BaselineText::Csv(csv),
+            (_, Ok(one)) => BaselineText::Results { files: one.into(), router },
+            (_, Err(files)) => BaselineText::Results { files, router },
         };
         self.read(self.importing, from, &name, move |import| match import {
             Err(error) => self.status_text.set(Err(format!("{file} was not imported: {error}."))),
@@ -271,23 +178,9 @@ impl Baselines {
         });
     }
 
-    fn add(self, mut import: Import, file: &str) {
-        // An export holds the samples, too.
-        import.baselines.retain(|baseline| !self.is_sample(baseline));
-        let levels: usize = import.baselines.iter().map(|baseline| baseline.rows().len()).sum();
-        let count = crate::format::plural(import.baselines.len() as u64, "baseline", "baselines");
-        let mut status_text = format!("{file}: {count} with {levels} levels imported.");
-        for notice in &import.notices {
-            status_text.push_str(&format!(" Note: {notice}."));
-        }
-        let names: HashSet<String> = import.baselines.iter().map(name_of).collect();
-        let playing: Vec<(Role, String)> =
-            import.baselines.iter().filter_map(|new| Some((Role::of(new.router())?, name_of(new)))).collect();
-        self.own.update(|own| {
-            own.retain(|baseline| !names.contains(&name_of(baseline)));
-            own.extend(import.baselines);
-        });
-        // What was just brought is what the reader wants to see.
+    fn add(self, import: Import, file: &str) {
+        let added = self.set.try_update(|set| set.add(import, file));
+        let Some((status_text, playing)) = added else { return };
         for (role, name) in playing {
             self.choose(role, &name);
         }
@@ -296,27 +189,20 @@ impl Baselines {
 
     /// Saves a window of live traffic as a level.
     pub(super) fn save(self, name: &str, router: Router, window: &Window) {
-        let mut own = self.own.get_untracked();
-        if save_window(&mut own, name, router, window) {
-            let level = window.row().concurrency;
-            self.own.set(own);
-            let left_out: Vec<&str> = window.inexact().map(Figure::label).collect();
-            let without = match left_out.is_empty() {
-                true => String::new(),
-                false => format!(" Not saved, as only a range is known: {}.", left_out.join(", ")),
-            };
-            self.keep(format!("Saved as {name}, concurrency {level}.{without}"));
+        let saved = self.set.try_update(|set| set.save(name, router, window)).flatten();
+        if let Some(status_text) = saved {
+            self.keep(status_text);
         }
     }
 
-    pub(super) fn delete(self, name: &str) {
-        self.own.update(|own| own.retain(|baseline| name_of(baseline) != name));
+    pub(super) fn delete(self, key: &str) {
+        self.set.update(|set| set.delete(key));
         self.keep("Deleted.".to_owned());
     }
 
     /// Writes the own ones into the page's local storage.
     fn keep(self, status_text: String) {
-        let text = self.own.with_untracked(|own| baseline::export(own));
+        let text = self.set.with_untracked(|set| baseline::export(&set.own));
         let storage = window().local_storage().ok().flatten();
         let is_stored = storage.is_some_and(|storage| storage.set_item(STORAGE_KEY, &text).is_ok());
         self.status_text.set(match is_stored {

@@ -1,12 +1,9 @@
 //! The form: which decisions, which setting, which way. What is typed is read when something is to be computed.
 
 use leptos::prelude::*;
-use radixscope_insight::counterfactual::DecisionRange;
-use radixscope_router::numbers::{OVERLAP_SCORE_CREDIT, TEMPERATURE};
-use radixscope_router::{Formula, RouterOverrides, RouterSettings};
+use radixscope_panels::counterfactual::{FieldTexts, Form, latest_formula};
 
-use super::run::RunRequest;
-use crate::store::{Store, ViewContext};
+use crate::store::Store;
 use crate::view::control::view;
 
 /// What is typed and chosen.
@@ -23,14 +20,15 @@ pub(super) struct Inputs {
 
 impl Inputs {
     pub(super) fn new() -> Self {
+        let Form { amount, by_time, round_robin, weight, temperature, credit, with_model } = Form::default();
         Self {
-            amount: RwSignal::new("1000".to_owned()),
-            by_time: RwSignal::new(false),
-            round_robin: RwSignal::new(false),
-            weight: RwSignal::new("1.5".to_owned()),
-            temperature: RwSignal::new("0".to_owned()),
-            credit: RwSignal::new("1".to_owned()),
-            with_model: RwSignal::new(false),
+            amount: RwSignal::new(amount),
+            by_time: RwSignal::new(by_time),
+            round_robin: RwSignal::new(round_robin),
+            weight: RwSignal::new(weight),
+            temperature: RwSignal::new(temperature),
+            credit: RwSignal::new(credit),
+            with_model: RwSignal::new(with_model),
         }
     }
 
@@ -41,43 +39,17 @@ impl Inputs {
         self.temperature.set(temperature.to_string());
     }
 
-    /// Which decisions.
-    ///
-    /// # Errors
-    /// What cannot be read, as text.
-    pub(super) fn span(self) -> Result<DecisionRange, String> {
-        let text = self.amount.get_untracked();
-        let number: Option<u32> = text.trim().parse().ok().filter(|&n| n > 0);
-        let is_time = self.by_time.get_untracked();
-        match (number, is_time) {
-            (Some(seconds), true) => Ok(DecisionRange::Ms(u64::from(seconds) * 1_000)),
-            (Some(last @ ..=10_000), false) => Ok(DecisionRange::Last(last)),
-            (_, false) => Err(format!("{text:?} decisions: invalid, 1 to 10000 are retained")),
-            (None, true) => Err(format!("{text:?} seconds: invalid")),
+    /// The form as it stands.
+    pub(super) fn form(self) -> Form {
+        Form {
+            amount: self.amount.get_untracked(),
+            by_time: self.by_time.get_untracked(),
+            round_robin: self.round_robin.get_untracked(),
+            weight: self.weight.get_untracked(),
+            temperature: self.temperature.get_untracked(),
+            credit: self.credit.get_untracked(),
+            with_model: self.with_model.get_untracked(),
         }
-    }
-
-    /// Everything.
-    ///
-    /// # Errors
-    /// What cannot be read, as text.
-    pub(super) fn request(self) -> Result<RunRequest, String> {
-        let number = |name: &str, text: RwSignal<String>| {
-            let text = text.get_untracked();
-            crate::format::decimal(&text).ok_or_else(|| format!("{name} {text:?} is not a number"))
-        };
-        let settings = if self.round_robin.get_untracked() {
-            RouterOverrides::round_robin()
-        } else {
-            RouterOverrides {
-                overlap_score_weight: Some(number("overlap_score_weight", self.weight)?),
-                overlap_score_credit: Some(number("overlap_score_credit", self.credit)?),
-                router_temperature: Some(number("router_temperature", self.temperature)?),
-                ..RouterOverrides::default()
-            }
-        };
-        settings.validate().map_err(|error| error.to_string())?;
-        Ok(RunRequest { span: self.span()?, settings, with_model: self.with_model.get_untracked() })
     }
 }
 
@@ -110,20 +82,15 @@ pub(super) fn Controls(
     /// What is under way: beside the buttons, so that nothing jumps.
     children: Children,
 ) -> impl IntoView {
-    let formula = Memo::new(move |_| {
+    let texts = Memo::new(move |_| {
         let pool = store.compared_pool();
-        let latest = |shown: &ViewContext<'_>| {
-            let latest = shown.decisions().newest_first();
-            let mut of_pool = latest.filter(|decided| pool.is_none_or(|pool| decided.pool == pool)).take(100);
-            of_pool.find_map(|decided| decided.decision.formula)
-        };
-        store.on_beat(latest).unwrap_or_default()
+        FieldTexts::of(store.on_beat(|shown| latest_formula(shown, pool)))
     });
-    let factor = move || RouterSettings::new(formula.get()).prefill_factor_number();
+    let text = move |of: fn(&FieldTexts) -> String| Memo::new(move |_| texts.with(of));
     let turns = inputs.round_robin;
     let by_time = inputs.by_time;
     let model = inputs.with_model;
-    let no_credit = Memo::new(move |_| turns.get() || formula.get() == Formula::A);
+    let no_credit = Memo::new(move |_| turns.get() || texts.with(|texts| !texts.has_credit));
     let radio = |name: &'static str,
                  id: &'static str,
                  on: Signal<bool>,
@@ -150,18 +117,12 @@ pub(super) fn Controls(
                     {radio("cf-router", "cf-by-cost", Signal::derive(move || !turns.get()), set(turns, false), "KV-aware")}
                     {radio("cf-router", "cf-round-robin", turns.into(), set(turns, true), "Round-robin")}
                 </fieldset>
-                <Number id="cf-weight" value=inputs.weight disabled=turns label=Memo::new(move |_| factor().name.to_owned())
-                    title=Memo::new(move |_| format!("{}: factor of the prompt blocks still to compute", factor().option_text(formula.get())))/>
+                <Number id="cf-weight" value=inputs.weight disabled=turns label=text(|texts| texts.weight.to_owned())
+                    title=text(|texts| texts.weight_title.clone())/>
                 <Number id="cf-temperature" value=inputs.temperature disabled=turns label="router_temperature".to_owned()
-                    title=Memo::new(move |_| format!("{}: 0 takes the lowest cost, more draws", TEMPERATURE.option_text(formula.get())))/>
+                    title=text(|texts| texts.temperature_title.clone())/>
                 <Number id="cf-credit" value=inputs.credit disabled=no_credit label="overlap_score_credit".to_owned()
-                    title=Memo::new(move |_| match formula.get() {
-                        Formula::A => "Dynamo 0.8 to 1.1 has no overlap score credit".to_owned(),
-                        formula => {
-                            let option = OVERLAP_SCORE_CREDIT.option_text(formula);
-                            format!("{option}: credit of a prompt block cached on the worker")
-                        }
-                    })/>
+                    title=text(|texts| texts.credit_title.clone())/>
             </div>
             <div class="cf-line">
                 <fieldset><legend class="hidden">"Way"</legend>

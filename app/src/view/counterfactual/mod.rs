@@ -9,24 +9,20 @@ mod recommended;
 mod run;
 mod table;
 
-use std::sync::Arc;
-
 use leptos::prelude::*;
-use radixscope_insight::counterfactual::{
-    About, FIXED_STATE_LIMITS, Fact, ModelReport, calibration_to_text, headline, hint, not_judged,
+use radixscope_insight::counterfactual::{About, FIXED_STATE_LIMITS, ModelReport, headline};
+use radixscope_panels::counterfactual::{
+    AboutText, Assumptions, NO_DECISION, NO_DECISION_TEXT, NOT_JUDGED, newer_than,
 };
 
 use changed::ChangedDecisions;
 use controls::{Controls, Inputs};
 use heat::AllSettings;
 use recommended::Recommended;
-use run::{Done, RunProgress, Runner};
+use run::{Done, Runner};
 use table::Comparison;
 
-use radixscope_state::cluster::DecisionEntry;
-
-use crate::format;
-use crate::store::{Store, time_of_day};
+use crate::store::{Store, zone};
 use crate::url::Panel;
 use crate::view::control::view;
 use crate::view::figure::{Empty, PanelHead, Waiting};
@@ -37,11 +33,11 @@ use crate::view::hint::HintList;
 pub fn CounterfactualPanel(store: Store) -> impl IntoView {
     let runner = Runner::new(store);
     let inputs = Inputs::new();
-    let compute = Callback::new(move |()| match inputs.request() {
+    let compute = Callback::new(move |()| match inputs.form().request() {
         Ok(request) => runner.compute(request, || ()),
         Err(error) => runner.error.set(Some(error)),
     });
-    let sweep = Callback::new(move |()| match inputs.span() {
+    let sweep = Callback::new(move |()| match inputs.form().span() {
         Ok(span) => runner.sweep(span),
         Err(error) => runner.error.set(Some(error)),
     });
@@ -52,7 +48,7 @@ pub fn CounterfactualPanel(store: Store) -> impl IntoView {
         if store.ready()
             && known.get()
             && !runner.has_begun()
-            && let Ok(request) = inputs.request()
+            && let Ok(request) = inputs.form().request()
         {
             runner.compute(request, move || runner.sweep(request.span));
         }
@@ -63,24 +59,17 @@ pub fn CounterfactualPanel(store: Store) -> impl IntoView {
         let to = replay.with(|report| report.as_ref().and_then(|report| report.about.to_ms));
         to.map_or(0, |to| {
             let pool = store.compared_pool();
-            let is_meant = |d: &&DecisionEntry| pool.is_none_or(|pool| d.pool == pool);
-            store.on_beat(|shown| {
-                let newer = shown.decisions().newest_first().take_while(|d| d.decided_ms() > to);
-                newer.filter(is_meant).count()
-            })
+            store.on_beat(|shown| newer_than(shown, to, pool))
         })
     });
     let again = Memo::new(move |_| runner.replay.with(Option::is_some));
     let busy = Memo::new(move |_| runner.step.with(Option::is_some));
     let stamp = move || {
         runner.replay.get().map(|done| {
-            let newer = match newer.get() {
-                0 => String::new(),
-                n => format!(" {} since.", format::plural(n as u64, "newer decision", "newer decisions")),
-            };
+            let text = done.stamp(&done.report.about).to_text_with_newer(zone(), newer.get());
             view! {
                 <p class="quiet" data-testid="cf-stamp" data-worker-ms=format!("{:.3}", done.worker_ms) data-total-ms=format!("{:.3}", done.total_ms)>
-                    {format!("{}{newer}", stamped(&done, &done.report.about))}
+                    {text}
                 </p>
             }
         })
@@ -103,13 +92,13 @@ pub fn CounterfactualPanel(store: Store) -> impl IntoView {
                     <div class="cf-columns" class:with-model=move || runner.model.with(Option::is_some)>
                         <div class="cf-column">
                             {move || stamp()}
-                            {move || replay.get().map(|report| view! { <About about=report.about.clone()/> })}
+                            {move || replay.get().map(|report| view! { <AboutDecisions about=report.about.clone()/> })}
                             <Comparison store replay model/>
                         </div>
                         <div class="cf-column">
                             {move || replay.get().filter(|report| report.about.judged > 0).map(|report| view! { <ChangedDecisions store report/> })}
                             {move || runner.sweep.get().map(|done| {
-                                let stamp = format!("Sweep. {}", stamped(&done, &done.report.about));
+                                let stamp = format!("Sweep. {}", done.stamp(&done.report.about).to_text(zone()));
                                 let choose = Callback::new(move |setting| inputs.set(setting));
                                 view! {
                                     <p class="quiet" data-testid="cf-sweep-stamp" data-worker-ms=format!("{:.3}", done.worker_ms) data-total-ms=format!("{:.3}", done.total_ms)>{stamp}</p>
@@ -117,7 +106,7 @@ pub fn CounterfactualPanel(store: Store) -> impl IntoView {
                                 }
                             })}
                             {move || again.get().then(|| view! { <Limits/> })}
-                            {move || runner.model.get().map(|done| view! { <Assumptions done/> })}
+                            {move || runner.model.get().map(|done| view! { <ModelAssumptions done/> })}
                         </div>
                     </div>
                 </div>
@@ -126,40 +115,13 @@ pub fn CounterfactualPanel(store: Store) -> impl IntoView {
     }
 }
 
-fn stamped<T>(done: &Done<T>, about: &About) -> String {
-    let clock = |at: Option<_>| at.map_or(format::UNKNOWN.to_owned(), time_of_day);
-    format!(
-        "Computed at {} on {}{}, {}–{}, record {}.",
-        clock(Some(done.at_ms)),
-        format::plural(about.considered, "decision", "decisions"),
-        done.pool.as_ref().map_or(String::new(), |pool| format!(" in pool {pool}")),
-        clock(about.from_ms),
-        clock(about.to_ms),
-        format::count(about.seq.0)
-    )
-}
-
 /// What was judged and what not.
 #[component]
-fn About(about: About) -> impl IntoView {
-    let mut sentences = Vec::new();
-    sentences.extend(not_judged(&about));
-    if about.reconstructed > 0 {
-        sentences.push(format!(
-            "Candidates of {} were computed here from the tree and the requests in flight, not written by the router.",
-            format::count(about.reconstructed)
-        ));
-    }
-    if about.recorded_settings > 1 {
-        sentences.push("Not all decisions were made with the same formula and weight.".to_owned());
-    }
-    if about.running > 0 {
-        sentences.push(format!("{} in flight.", format::plural(about.running, "request", "requests")));
-    }
-    let hint = hint(&about);
+fn AboutDecisions(about: About) -> impl IntoView {
+    let AboutText { text, hint } = AboutText::of(&about);
     view! {
-        <p class="caption cf-about" data-testid="cf-about">{sentences.join(" ")}</p>
-        {hint.map(|hint| view! { <Empty id="cf-no-candidates" head="No decision with all its candidates"><p>{hint}</p></Empty> })}
+        <p class="caption cf-about" data-testid="cf-about">{text}</p>
+        {hint.map(|hint| view! { <Empty id="cf-no-candidates" head=NOT_JUDGED><p>{hint}</p></Empty> })}
     }
 }
 
@@ -169,8 +131,8 @@ fn Progress(runner: Runner) -> impl IntoView {
     let step = runner.step;
     view! {
         <div class="cf-progress" data-testid="cf-progress" aria-live="polite">
-            {move || step.get().map(|RunProgress { what, step, steps, part }| {
-                let text = if steps > 1 { format!("{step} of {steps}: {what}") } else { what };
+            {move || step.get().map(|progress| {
+                let (text, part) = (progress.to_text(), progress.part);
                 view! {
                     <span>{text}</span>
                     <progress aria-label="Progress" max=part.map(|(_, total)| total.max(1).to_string()) value=part.map(|(done, _)| done.to_string())></progress>
@@ -195,42 +157,21 @@ fn Limits() -> impl IntoView {
 
 /// What the model is made of and takes for granted.
 #[component]
-fn Assumptions(done: Done<ModelReport>) -> impl IntoView {
-    let report: Arc<ModelReport> = done.report;
-    let fact = |fact: &Fact| {
-        format!(
-            "{} {}{}{} ({})",
-            fact.name,
-            fact.value,
-            if fact.unit.is_empty() { "" } else { " " },
-            fact.unit,
-            fact.from.as_str()
-        )
-    };
-    let facts: Vec<String> = report.facts.iter().map(fact).collect();
-    let left_out = match report.arrivals_left_out {
-        0 => String::new(),
-        n => format!(
-            " {} older ones were excluded: their prompts together exceed the limit.",
-            format::count(n)
-        ),
-    };
-    let refused = match report.recorded.refused_requests.max(report.tried.refused_requests) {
-        0 => String::new(),
-        n => format!(" {} fit no worker of the model.", format::plural(n, "request", "requests")),
-    };
+fn ModelAssumptions(done: Done<ModelReport>) -> impl IntoView {
+    let Assumptions { fits, calibration, replayed, routers, made_of, assumptions } =
+        Assumptions::of(&done.report);
+    let list =
+        |sentences: Vec<String>| sentences.into_iter().map(|text| view! { <li>{text}</li> }).collect_view();
     view! {
         <section class="cf-box" data-testid="cf-assumptions" aria-label="Assumptions of the model"
             data-worker-ms=format!("{:.3}", done.worker_ms) data-total-ms=format!("{:.3}", done.total_ms)>
             <h3>"Calibration"</h3>
-            <ul data-testid="cf-calibration" data-fits=report.calibration.fits().to_string()>
-                {calibration_to_text(&report.calibration).into_iter().map(|sentences| view! { <li>{sentences}</li> }).collect_view()}
-            </ul>
+            <ul data-testid="cf-calibration" data-fits=fits.to_string()>{list(calibration)}</ul>
             <h3>"Assumptions"</h3>
-            <p>{format!("{} recorded arrivals were replayed.{left_out}{refused}", format::count(report.arrivals))}</p>
-            <p>{format!("Recorded: {} Tried: {}", report.recorded_router, report.tried_router)}</p>
-            <p>{format!("Made of: {}.", facts.join("; "))}</p>
-            <ul>{report.assumptions.iter().map(|sentences| view! { <li>{sentences.clone()}</li> }).collect_view()}</ul>
+            <p>{replayed}</p>
+            <p>{routers}</p>
+            <p>{made_of}</p>
+            <ul>{list(assumptions)}</ul>
         </section>
     }
 }
@@ -242,11 +183,10 @@ fn Nothing(store: Store) -> impl IntoView {
             return view! { <Waiting id="cf-wait"/> };
         }
         let hint = store.on_beat(|cluster| cluster.decisions_hint());
-        let head = "No routing decision received yet";
         match hint {
-            Some(hint) => view! { <Empty id="cf-empty" head><HintList hint/></Empty> },
+            Some(hint) => view! { <Empty id="cf-empty" head=NO_DECISION><HintList hint/></Empty> },
             None => {
-                view! { <Empty id="cf-empty" head><p>"Once the router places requests, they can be replayed here under other settings."</p></Empty> }
+                view! { <Empty id="cf-empty" head=NO_DECISION><p>{NO_DECISION_TEXT}</p></Empty> }
             }
         }
     }

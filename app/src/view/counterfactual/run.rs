@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use leptos::prelude::*;
 use radixscope_insight::counterfactual::{
-    DecisionRange, Facts, ModelReport, NO_ARRIVALS_HINT, OfflineReplayReport, Sample, Selection, SweepReport,
+    About, DecisionRange, Facts, ModelReport, OfflineReplayReport, Sample, Selection, SweepReport,
     TEMPERATURES, arrivals_needed, weights_with,
 };
 use radixscope_model::id::{Millis, PoolIx};
-use radixscope_router::{RouterMode, RouterOverrides};
+use radixscope_panels::counterfactual::{RunProgress, RunRequest, Stamp, failure_text};
+use radixscope_router::RouterMode;
 use radixscope_state::cluster::PoolState;
 use web_sys::AbortController;
 
@@ -33,23 +34,11 @@ pub(super) struct Done<T> {
     pub(super) pool: Option<String>,
 }
 
-/// What is under way.
-#[derive(Clone, PartialEq)]
-pub(super) struct RunProgress {
-    pub(super) what: String,
-    /// Number of the step, from 1.
-    pub(super) step: u32,
-    pub(super) steps: u32,
-    /// Done of all within the step; `None`: not known.
-    pub(super) part: Option<(u32, u32)>,
-}
-
-/// What a reader requested.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) struct RunRequest {
-    pub(super) span: DecisionRange,
-    pub(super) settings: RouterOverrides,
-    pub(super) with_model: bool,
+impl<T> Done<T> {
+    /// When and on what it was computed; `about` is its report's.
+    pub(super) fn stamp<'a>(&'a self, about: &'a About) -> Stamp<'a> {
+        Stamp { at_ms: self.at_ms, pool: self.pool.as_deref(), about }
+    }
 }
 
 /// Results and progress. Copied freely.
@@ -204,10 +193,7 @@ impl Runner {
         self.abort.set_value(Some(abort));
         let fetching = move |bytes: usize, total: Option<usize>| {
             if self.turn.try_get_value() == Some(turn) {
-                let part = total.map(|total| (bytes as u32, total as u32));
-                let of = total.map_or(String::new(), |total| format!(" of {}", size(total)));
-                let what = format!("Fetching recorded prompts, {}{of}", size(bytes));
-                self.step.set(Some(RunProgress { what, step: 2, steps: 3, part }));
+                self.step.set(Some(RunProgress::fetching(bytes, total)));
             }
         };
         fetching(0, None);
@@ -316,21 +302,9 @@ impl Runner {
                     self.step.set(Some(RunProgress { part: Some((done, total)), ..now.clone() }));
                 }
                 WorkerResponse::Done { outcome, .. } => done(outcome),
-                WorkerResponse::Failed { message, .. } => self.fail(in_text(message)),
+                WorkerResponse::Failed { message, .. } => self.fail(failure_text(message)),
             }
         };
         self.client.with_value(|client| client.run(job, hear));
-    }
-}
-
-/// A missing prompt is no fault but a setting.
-fn in_text(message: String) -> String {
-    if message.starts_with("no prompt is known") { format!("{message}. {NO_ARRIVALS_HINT}") } else { message }
-}
-
-fn size(bytes: usize) -> String {
-    match bytes {
-        0..=999_999 => format!("{} kB", bytes / 1_000),
-        _ => format!("{:.1} MB", bytes as f64 / 1e6),
     }
 }

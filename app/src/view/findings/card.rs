@@ -1,24 +1,17 @@
 //! One finding: what it is, the numbers it rests on, what to set, and where to see it.
 
 use leptos::prelude::*;
-use radixscope_export::finding_ticket::{finding_ticket, phase_word, setting_line, severity_word};
-use radixscope_export::panel::findings::last_word;
-use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_model::record::{Evidence, Finding, Fix, Phase};
+use radixscope_export::finding_ticket::finding_ticket;
+use radixscope_model::id::WorkerIx;
+use radixscope_model::record::Finding;
+use radixscope_panels::findings::card::{self, EvidenceRow, FindingCard, FixRow};
 
-use crate::format;
-use crate::store::{Store, time_of_day};
+use crate::store::{Store, zone};
 use crate::url::{Address, Panel};
-use crate::view::chip::{Chip, with_labels};
+use crate::view::chip::Chip;
 use crate::view::clipboard::CopyButton;
 use crate::view::control::view;
-use crate::view::figure::severity_mark;
 use crate::view::nav::Goes;
-
-/// A time of day, and how long ago that was.
-pub(super) fn moment(at: Millis, now: Millis) -> String {
-    format!("{} ({})", time_of_day(at), format::ago(now.since(at)))
-}
 
 /// The finding with this code. Its parts follow the state one by one, so that a button keeps the focus while numbers
 /// change.
@@ -32,52 +25,33 @@ pub(super) fn Card(store: Store, code: String) -> impl IntoView {
         });
         now.or_else(|| before.cloned().flatten())
     });
-    let of = move |part: fn(&Finding) -> String| {
-        Memo::new(move |_| finding.with(|f| f.as_ref().map(part).unwrap_or_default()))
+    let shown = Memo::new(move |_| {
+        finding.with(|f| f.as_ref().map(|f| store.peek(|cluster| FindingCard::of(cluster, f))))
+    });
+    let of = move |part: fn(&FindingCard) -> String| {
+        Memo::new(move |_| shown.with(|card| card.as_ref().map(part).unwrap_or_default()))
     };
-    let title = Memo::new(move |_| {
-        let of = |f: &Finding| store.peek(|cluster| with_labels(cluster, f, &f.title));
-        finding.with(|f| f.as_ref().map(of).unwrap_or_default())
-    });
-    let full_title = of(|f| f.title.to_string());
-    let explanation = of(|f| f.explanation.to_string());
-    let severity = of(|f| f.severity.as_str().to_owned());
-    let mark = of(|f| format!("{} {}", severity_mark(f.severity), severity_word(f.severity)));
-    let phase = of(|f| phase_word(f.phase).to_owned());
-    let cause = of(|f| f.cause.to_string());
+    let (title, full_title) = (of(|card| card.title.clone()), of(|card| card.full_title.clone()));
+    let (explanation, cause) = (of(|card| card.explanation.clone()), of(|card| card.cause.clone()));
+    let (class, severity) = (of(|card| card.class.to_owned()), of(|card| card.severity.clone()));
+    let phase = of(|card| card.phase.to_owned());
     // The panel that shows it, and the worker to select there.
-    let shown_by = Memo::new(move |_| {
-        finding.with(|f| {
-            let f = f.as_ref()?;
-            Some((Panel::from(f.panel), f.workers.first().copied().filter(|_| f.selects_worker)))
-        })
-    });
+    let shown_by = Memo::new(move |_| shown.with(|card| card.as_ref().map(|card| card.shown_by)));
     let evidence = Memo::new(move |_| {
-        let labelled = |f: &Finding| {
-            let mut rows = f.evidence.clone();
-            for row in &mut rows {
-                row.label = store.peek(|cluster| with_labels(cluster, f, &row.label)).into();
-            }
-            rows
-        };
-        finding.with(|f| f.as_ref().map(labelled).unwrap_or_default())
+        shown.with(|card| card.as_ref().map(|card| card.evidence.clone()).unwrap_or_default())
     });
     // While it is active the figures are seconds old; later "last 60 s" is to be read from when they were taken.
-    let taken_at = Memo::new(move |_| {
-        finding.with(|f| f.as_ref().filter(|f| f.phase != Phase::Warn).map(|f| f.last_ms))
+    let taken_at = Memo::new(move |_| shown.with(|card| card.as_ref().and_then(|card| card.taken_ms)));
+    let fixes = Memo::new(move |_| {
+        shown.with(|card| card.as_ref().map(|card| card.fixes.clone()).unwrap_or_default())
     });
-    let fixes = Memo::new(move |_| finding.with(|f| f.as_ref().map(|f| f.fix.clone()).unwrap_or_default()));
-    let workers =
-        Memo::new(move |_| finding.with(|f| f.as_ref().map(|f| f.workers.clone()).unwrap_or_default()));
+    let workers = Memo::new(move |_| {
+        shown.with(|card| card.as_ref().map(|card| card.workers.clone()).unwrap_or_default())
+    });
     let times = move || {
         store.on_beat(|_| ());
         let now = store.now_ms();
-        finding.with(|f| {
-            f.as_ref().map(|f| {
-                let (first, last) = (moment(f.first_ms, now), moment(f.last_ms, now));
-                format!("since {first}, {} {last}", last_word(f.phase))
-            })
-        })
+        finding.with(|f| f.as_ref().map(|f| card::times(f, now, zone())))
     };
     let go = move |_| {
         if let Some(first) = finding.with_untracked(|f| f.as_ref().map(|f| f.first_ms)) {
@@ -92,9 +66,9 @@ pub(super) fn Card(store: Store, code: String) -> impl IntoView {
     let heading = format!("finding-{code}");
     let labelled = heading.clone();
     view! {
-        <li class=move || format!("finding {}", severity.get()) aria-labelledby=labelled data-testid="finding" data-code=code>
+        <li class=move || format!("finding {}", class.get()) aria-labelledby=labelled data-testid="finding" data-code=code>
             <header>
-                <span class="severity">{mark}</span>
+                <span class="severity">{severity}</span>
                 <h3 id=heading tabindex="-1" title=full_title>{title}</h3>
                 <span class="spacer"></span>
                 <span class="phase">{phase}</span>
@@ -103,7 +77,7 @@ pub(super) fn Card(store: Store, code: String) -> impl IntoView {
             {move || Some(cause.get()).filter(|code| !code.is_empty()).map(|code| view! { <Cause store code/> })}
             <div class="finding-body">
                 {move || Some(fixes.get()).filter(|all| !all.is_empty()).map(fix_list)}
-                {move || Some(evidence.get()).filter(|all| !all.is_empty()).map(|all| evidence_table(all, taken_at.get().map(|at| moment(at, store.now_ms()))))}
+                {move || Some(evidence.get()).filter(|all| !all.is_empty()).map(|all| evidence_table(all, taken_at.get().map(|at| card::evidence_time(at, store.now_ms(), zone()))))}
             </div>
             <p class="finding-foot">
                 {move || workers.get().into_iter().map(|worker| view! { <WorkerLink store worker panel=shown_by.get().map(|(panel, _)| panel)/> }).collect_view()}
@@ -116,34 +90,33 @@ pub(super) fn Card(store: Store, code: String) -> impl IntoView {
 }
 
 /// `taken_at`: when the figures were taken, if that was not just now.
-fn evidence_table(all: Vec<Evidence>, taken_at: Option<String>) -> impl IntoView {
-    let row = |e: Evidence| {
+fn evidence_table(all: Vec<EvidenceRow>, taken_at: Option<String>) -> impl IntoView {
+    let row = |row: EvidenceRow| {
         view! {
-            <tr><th scope="row">{e.label.into_owned()}</th><td class="n">{e.value.into_owned()}</td><td>{e.unit.into_owned()}</td></tr>
+            <tr><th scope="row">{row.label}</th><td class="n">{row.value}</td><td>{row.unit}</td></tr>
         }
     };
     view! {
         <table class="evidence" data-testid="evidence">
-            {taken_at.map(|at| view! { <caption data-testid="evidence-time">{format!("Evidence at {at}")}</caption> })}
+            {taken_at.map(|at| view! { <caption data-testid="evidence-time">{at}</caption> })}
             <thead class="hidden"><tr><th scope="col">"Evidence"</th><th scope="col">"Value"</th><th scope="col">"Unit"</th></tr></thead>
             <tbody>{all.into_iter().map(row).collect_view()}</tbody>
         </table>
     }
 }
 
-fn fix_list(all: Vec<Fix>) -> impl IntoView {
-    let item = |fix: Fix| {
-        let setting = setting_line(&fix);
+fn fix_list(all: Vec<FixRow>) -> impl IntoView {
+    let item = |FixRow { text, setting }| {
         let copied = setting.clone();
         let code = (!setting.is_empty()).then(|| {
-            let text = Callback::new(move |()| copied.clone());
-            view! { <span class="setting-line"><code data-testid="setting">{setting}</code><CopyButton label="Copy" id="copy-setting" text/></span> }
+            let copied = Callback::new(move |()| copied.clone());
+            view! { <span class="setting-line"><code data-testid="setting">{setting}</code><CopyButton label="Copy" id="copy-setting" text=copied/></span> }
         });
-        view! { <li>{fix.text.into_owned()} {code}</li> }
+        view! { <li>{text} {code}</li> }
     };
     view! {
         <div class="fixes">
-            <h4>{if all.len() > 1 { "What to do, one of these" } else { "What to do" }}</h4>
+            <h4>{FindingCard::fixes_title(&all)}</h4>
             <ul data-testid="fixes">{all.into_iter().map(item).collect_view()}</ul>
         </div>
     }
@@ -160,12 +133,7 @@ fn ShowIt(store: Store, panel: Panel, worker: Option<WorkerIx>) -> impl IntoView
 #[component]
 fn Cause(store: Store, code: String) -> impl IntoView {
     let (href, card) = (format!("#finding-{code}"), format!("finding-{code}"));
-    let title = Memo::new(move |_| {
-        store.on_beat(|cluster| {
-            let found = cluster.findings().iter().find(|f| f.code == code && f.phase != Phase::Cleared);
-            found.map_or_else(|| code.clone(), |f| with_labels(cluster, f, &f.title))
-        })
-    });
+    let title = Memo::new(move |_| store.on_beat(|cluster| card::cause_title(cluster, &code)));
     // The page's address says what is shown: a fragment would be lost from it.
     let go = move |event: web_sys::MouseEvent| {
         event.prevent_default();

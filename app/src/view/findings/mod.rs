@@ -1,68 +1,46 @@
-//! What is wrong, why, and what to set; and what was checked to say so. Renders the results of the checks, and judges nothing.
+//! What is wrong, why, and what to set; and what was checked to say so. Paints what [`radixscope_panels::findings`] computes.
 
 mod card;
 mod checked;
 
 use leptos::prelude::*;
-use radixscope_export::FindingFilter;
-use radixscope_export::finding_ticket::{findings_ticket, severity_word};
-use radixscope_export::panel::findings::{self, NoFindings, SEVERITIES, TITLE, concerns};
-use radixscope_model::id::WorkerIx;
-use radixscope_model::record::{Finding, Phase, Severity};
-use radixscope_state::cluster::Cluster;
+use radixscope_export::finding_ticket::findings_ticket;
+use radixscope_export::panel::findings::TITLE;
+use radixscope_panels::findings::{
+    self, ListedFindings, NoFinding, SEVERITY, SUBTITLE, SeverityChoice, active_titles, news, resolved_text,
+    severity_choices,
+};
 
 use card::Card;
 use checked::Checked;
 
 use super::clipboard::CopyButton;
-use crate::format;
-use crate::store::Store;
+use crate::store::{Store, zone};
 use crate::url::Panel;
 use crate::view::chip::Chip;
 use crate::view::control::view;
-use crate::view::figure::{Empty, EmptyPanel, PanelHead, Waiting, severity_mark};
-
-/// Key of the address that picks a severity.
-const SEVERITY: &str = "severity";
-
-/// Which findings are listed.
-#[derive(Clone, Copy, PartialEq)]
-struct Filter {
-    severity: Option<Severity>,
-    worker: Option<WorkerIx>,
-}
-
-impl Filter {
-    fn has(self, finding: &Finding) -> bool {
-        self.severity.is_none_or(|severity| severity == finding.severity)
-            && self.worker.is_none_or(|worker| concerns(finding, worker))
-    }
-}
+use crate::view::figure::{Empty, EmptyPanel, PanelHead, Waiting};
 
 /// The panel.
 #[component]
 pub fn FindingsPanel(store: Store) -> impl IntoView {
     let filter = Memo::new(move |_| {
-        let name = store.address.with(|address| address.other(SEVERITY));
-        let mut severities = SEVERITIES.iter().map(|(severity, ..)| *severity);
-        let severity = severities.find(|severity| name.as_deref() == Some(severity.as_str()));
-        Filter { severity, worker: store.picked() }
+        let picked = store.picked();
+        store.address.with(|address| ListedFindings::of(address, picked))
     });
     let codes = move |is_over: bool| {
         Memo::new(move |_| {
             let filter = filter.get();
-            store.on_beat(|cluster| codes_of(cluster, filter, is_over))
+            store.on_beat(|cluster| filter.codes(cluster, is_over))
         })
     };
     let (held, over) = (codes(false), codes(true));
-    let counts = Memo::new(move |_| store.on_beat(|shown| findings::counts(&findings::active(shown, None))));
+    let counts = Memo::new(move |_| store.on_beat(|shown| findings::counts(shown)));
     let figure = move |at: usize, id: &'static str| {
-        let (_, one, more) = SEVERITIES[at];
-        let number = move || counts.get()[at];
         view! {
             <span class="figure" title="Active findings">
-                <b data-testid=id>{move || format::count(number())}</b>
-                <span>{move || if number() == 1 { one } else { more }}</span>
+                <b data-testid=id>{move || counts.with(|counts| counts[at].0.clone())}</b>
+                <span>{move || counts.with(|counts| counts[at].1)}</span>
             </span>
         }
     };
@@ -70,7 +48,7 @@ pub fn FindingsPanel(store: Store) -> impl IntoView {
     view! {
         <section class="panel findings" aria-labelledby="findings-title" data-testid="findings">
             <PanelHead store panel=Panel::Findings title=TITLE>
-                <span class="quiet cf-sub">"What is wrong, why, and what to set. Nothing is changed from here."</span>
+                <span class="quiet cf-sub">{SUBTITLE}</span>
                 {figure(0, "findings-critical")}
                 {figure(1, "findings-warning")}
                 {figure(2, "findings-info")}
@@ -92,7 +70,7 @@ pub fn FindingsPanel(store: Store) -> impl IntoView {
                     </ul>
                     <Show when=move || !over.with(Vec::is_empty)>
                         <details class="over" data-testid="findings-over">
-                            <summary>{move || format!("Resolved: {}", over.with(Vec::len))}</summary>
+                            <summary>{move || resolved_text(over.with(Vec::len))}</summary>
                             <ul class="cards" aria-label="Resolved findings">
                                 <For each=move || over.get() key=String::clone let:code><Card store code/></For>
                             </ul>
@@ -105,20 +83,11 @@ pub fn FindingsPanel(store: Store) -> impl IntoView {
     }
 }
 
-fn codes_of(cluster: &Cluster, filter: Filter, is_over: bool) -> Vec<String> {
-    let all = FindingFilter { severity: Severity::Info, cleared: true }.of(cluster);
-    let meant = all.into_iter().filter(|f| (f.phase == Phase::Cleared) == is_over && filter.has(f));
-    meant.map(|finding| finding.code.to_string()).collect()
-}
-
 #[component]
-fn Severities(store: Store, filter: Memo<Filter>) -> impl IntoView {
-    let button = move |severity: Option<Severity>| {
-        let value = severity.map(Severity::as_str);
+fn Severities(store: Store, filter: Memo<ListedFindings>) -> impl IntoView {
+    let button = move |SeverityChoice { severity, value, text }| {
         let is_on = move || filter.get().severity == severity;
         let pick = move |_| store.address.update(|address| *address = address.with_other(SEVERITY, value));
-        let text =
-            severity.map_or("All".to_owned(), |s| format!("{} {}", severity_mark(s), severity_word(s)));
         view! {
             <button class="filter" class:on=move || is_on() aria-pressed=move || is_on().to_string() on:click=pick
                 data-testid=format!("severity-{}", value.unwrap_or("all"))>{text}</button>
@@ -126,13 +95,13 @@ fn Severities(store: Store, filter: Memo<Filter>) -> impl IntoView {
     };
     view! {
         <div class="kinds" role="group" aria-label="Severity">
-            {button(None)} {SEVERITIES.map(|(severity, ..)| button(Some(severity))).collect_view()}
+            {severity_choices().into_iter().map(button).collect_view()}
         </div>
     }
 }
 
 #[component]
-fn Picked(store: Store, filter: Memo<Filter>) -> impl IntoView {
+fn Picked(store: Store, filter: Memo<ListedFindings>) -> impl IntoView {
     move || {
         filter.get().worker.map(|worker| {
             view! {
@@ -148,21 +117,12 @@ fn Picked(store: Store, filter: Memo<Filter>) -> impl IntoView {
 /// Says what was not there before, for those who hear the page.
 #[component]
 fn News(store: Store) -> impl IntoView {
-    let held = Memo::new(move |_| {
-        store.on_beat(|cluster| {
-            let all = FindingFilter::default().of(cluster);
-            all.into_iter().map(|f| (f.code.to_string(), f.title.to_string())).collect::<Vec<_>>()
-        })
-    });
+    let held = Memo::new(move |_| store.on_beat(|cluster| active_titles(cluster)));
     let status_text = RwSignal::new(String::new());
     Effect::new(move |before: Option<Vec<String>>| {
         let now = held.get();
-        if let Some(before) = before {
-            let new: Vec<_> = now.iter().filter(|(code, _)| !before.contains(code)).collect();
-            if !new.is_empty() {
-                let titles: Vec<_> = new.iter().map(|(_, title)| title.as_str()).collect();
-                status_text.set(format!("New finding: {}", titles.join("; ")));
-            }
+        if let Some(text) = before.and_then(|before| news(&before, &now)) {
+            status_text.set(text);
         }
         now.into_iter().map(|(code, _)| code).collect()
     });
@@ -171,35 +131,34 @@ fn News(store: Store) -> impl IntoView {
 
 /// What stands where no finding does.
 #[component]
-fn Nothing(store: Store, filter: Memo<Filter>) -> impl IntoView {
-    let text = Memo::new(move |_| {
-        let now = store.now_ms();
-        store.on_beat(|cluster| {
-            let since = cluster.sources().iter().map(|source| source.since_ms).min();
-            let since =
-                since.map_or(String::new(), |at| format!("Listening since {}.", card::moment(at, now)));
-            (NoFindings::of(cluster), since, findings::empty(cluster))
-        })
+fn Nothing(store: Store, filter: Memo<ListedFindings>) -> impl IntoView {
+    let shown = Memo::new(move |_| {
+        let (now, filter) = (store.now_ms(), filter.get());
+        store.on_beat(|cluster| NoFinding::of(cluster, filter, now, zone()))
     });
-    let is_filtered = move || filter.with(|f| f.severity.is_some() || f.worker.is_some());
+    // The text changes with time, and what kind it is of seldom.
+    let kind = Memo::new(move |_| shown.with(std::mem::discriminant));
+    let healthy = Memo::new(move |_| match shown.get() {
+        NoFinding::Healthy { text, is_good, since } => (text, is_good, since),
+        NoFinding::Unchecked(_) | NoFinding::Filtered(_) => Default::default(),
+    });
     move || {
         if !store.ready() {
             return view! { <Waiting id="findings-wait"/> };
         }
-        if let Some(text) = text.with(|(.., empty)| empty.clone()) {
-            return view! { <EmptyPanel text/> };
-        }
-        if is_filtered() {
-            return view! { <Empty id="findings-filtered" head="No finding of this kind"/> };
-        }
-        view! {
-            <div class="healthy" data-testid="findings-none">
-                <p class="cf-headline">
-                    {move || text.get().0.is_good.then(|| view! { <span class="good-mark" aria-hidden="true">"✓ "</span> })}
-                    {move || text.get().0.text}
-                </p>
-                <p class="quiet">{move || text.get().1}</p>
-            </div>
+        kind.track();
+        match shown.get_untracked() {
+            NoFinding::Unchecked(text) => view! { <EmptyPanel text/> },
+            NoFinding::Filtered(head) => view! { <Empty id="findings-filtered" head/> },
+            NoFinding::Healthy { .. } => view! {
+                <div class="healthy" data-testid="findings-none">
+                    <p class="cf-headline">
+                        {move || healthy.with(|(_, is_good, _)| is_good.then(|| view! { <span class="good-mark" aria-hidden="true">"✓ "</span> }))}
+                        {move || healthy.with(|(text, ..)| text.clone())}
+                    </p>
+                    <p class="quiet">{move || healthy.with(|(.., since)| since.clone())}</p>
+                </div>
+            },
         }
     }
 }

@@ -3,19 +3,17 @@
 
 mod poll;
 mod row;
-mod sort;
 
 use leptos::prelude::*;
-use radixscope_export::ClusterSummary;
-use radixscope_export::fleet::{FleetReport, MemberReport, MemberState};
-use radixscope_model::range::TargetComparison;
+use radixscope_panels::fleet::{
+    AxesOf, COLUMNS, Column, Order, SORT_KEY, caption, cell_id, connection, listed, neighbour, none_found,
+    totals,
+};
 
 use self::poll::{Feed, follow};
-use self::row::{AxesOf, Row};
-use self::sort::{Column, Order};
+use self::row::Row;
 use super::history;
 use super::status::{Mark, ThemeButton};
-use crate::format;
 use crate::keys;
 use crate::store::Store;
 use crate::view::control::view;
@@ -36,11 +34,10 @@ pub fn FleetPage(store: Store) -> impl IntoView {
     if let Some(skeleton) = document().get_element_by_id("skeleton") {
         skeleton.remove();
     }
-    let state = move || match (feed.fault.get(), feed.report.with(Option::is_some)) {
-        (fault, _) if !fault.is_empty() => ("bad", "Not current".to_owned()),
-        (_, false) => ("wait", "Loading".to_owned()),
-        (_, true) => ("live", "Live".to_owned()),
-    };
+    let state = Memo::new(move |_| {
+        let has_report = feed.report.with(Option::is_some);
+        feed.fault.with(|fault| connection(fault, has_report))
+    });
     let notice = page_meta("notice");
     Effect::new(move |_| {
         if let Some(body) = document().body() {
@@ -53,7 +50,7 @@ pub fn FleetPage(store: Store) -> impl IntoView {
             <header class="bar">
                 <Mark/>
                 <span class="fleet-word">"Fleet"</span>
-                <span class=move || format!("state {}", state().0) data-testid="fleet-connection"><i aria-hidden="true"></i>{move || state().1}</span>
+                <span class=move || format!("state {}", state.get().0) data-testid="fleet-connection"><i aria-hidden="true"></i>{move || state.get().1}</span>
                 <span class="spacer"></span>
                 <ThemeButton store/>
             </header>
@@ -91,64 +88,39 @@ fn listen_keys(store: Store) {
 
 /// Id of the filter.
 const FILTER: &str = "fleet-filter";
-/// Columns with their name on screen and what they show.
-const COLUMNS: [(Column, &str, &str); 8] = [
-    (Column::Name, "Cluster", "Its name, and whether it answers"),
-    (Column::Worst, "Findings", "Sorted by urgency: not answering, critical, above target, warning"),
-    (Column::HitRate, "KV hit rate", "Cached ÷ prompt blocks over all pools, decisions of the last 60 s"),
-    (Column::Ttft, "TTFT p95", "Of the last 60 s, against the target of that cluster"),
-    (
-        Column::Reuse,
-        "Reuse lost most to",
-        "The cause that most prompt tokens were computed anew for, decisions of the last 60 s",
-    ),
-    (Column::Workers, "Workers", "Workers that are there, and of which all cached blocks are known"),
-    (Column::Requests, "Requests/s", "Requests that ended, mean of the last 60 s"),
-    (Column::Age, "Answered", "Time since its last answer"),
-];
 
 /// The table with its head.
 #[component]
 fn Clusters(store: Store, feed: Feed) -> impl IntoView {
     let order =
-        Memo::new(move |_| store.address.with(|address| Order::of(address.other(sort::KEY).as_deref())));
+        Memo::new(move |_| store.address.with(|address| Order::of(address.other(SORT_KEY).as_deref())));
     let find = Memo::new(move |_| store.address.with(|address| address.find.clone()));
     let members =
         Memo::new(move |_| feed.report.with(|report| report.as_ref().map_or(0, |of| of.members.len())));
     // Places in the order of the command line, which are the rows' keys.
     let listed = Memo::new(move |_| {
-        let (order, find) = (order.get(), find.get().to_lowercase());
-        feed.report.with(|report| {
-            report.as_ref().map_or_else(Vec::new, |report| {
-                let is_meant = |member: &MemberReport| member.name.to_lowercase().contains(&find);
-                let mut listed: Vec<usize> =
-                    (0..report.members.len()).filter(|at| is_meant(&report.members[*at])).collect();
-                listed.sort_by(|a, b| order.compare(&report.members[*a], &report.members[*b]));
-                listed
-            })
-        })
+        let (order, find) = (order.get(), find.get());
+        feed.report
+            .with(|report| report.as_ref().map_or_else(Vec::new, |report| listed(report, order, &find)))
     });
     let axes = Memo::new(move |_| {
         feed.report.with(|report| report.as_ref().map_or_else(AxesOf::default, AxesOf::of))
     });
     let focused = RwSignal::new((0usize, 0usize));
-    let total = move |of: fn(&FleetReport) -> String| {
-        Memo::new(move |_| feed.report.with(|report| report.as_ref().map_or(format::UNKNOWN.to_owned(), of)))
-    };
-    let answering = total(|report| format!("{} of {}", report.answering, report.members.len()));
-    let critical = total(|report| urgent(report, |now| now.findings.critical > 0));
-    let above = total(|report| urgent(report, |now| now.ttft.standing == TargetComparison::Above));
+    let totals = Memo::new(move |_| feed.report.with(|report| totals(report.as_ref())));
+    let total = move |at: usize| Memo::new(move |_| totals.with(|totals| totals[at].clone()));
+    let [answering, critical, above] = [0, 1, 2].map(total);
     let set_find = move |event| store.address.update(|address| address.find = event_target_value(&event));
     let sort_by = move |column: Column| {
         let next = order.get_untracked().toggled(column);
-        store.address.update(|address| address.set_other(sort::KEY, next.to_text().as_deref()));
+        store.address.update(|address| address.set_other(SORT_KEY, next.to_text().as_deref()));
     };
     let on_key = move |event: web_sys::KeyboardEvent| {
         let rows = listed.with_untracked(Vec::len);
-        let Some(to) = row::neighbour(&event.key(), focused.get_untracked(), rows) else { return };
+        let Some(to) = neighbour(&event.key(), focused.get_untracked(), rows) else { return };
         event.prevent_default();
         focused.set(to);
-        keys::focus(&row::cell_id(to));
+        keys::focus(&cell_id(to));
     };
     let head = move |(column, name, title): (Column, &'static str, &'static str)| {
         let sorted = move || order.with(|order| order.aria(column));
@@ -187,25 +159,12 @@ fn Clusters(store: Store, feed: Feed) -> impl IntoView {
                     </tbody>
                 </table>
                 {move || (listed.with(Vec::is_empty) && members.get() > 0).then(|| view! {
-                    <p class="empty" data-testid="fleet-none">{move || format!("No cluster's name contains “{}”", find.get())}</p>
+                    <p class="empty" data-testid="fleet-none">{move || find.with(|find| none_found(find))}</p>
                 })}
             </div>
             <p class="caption" data-testid="fleet-caption">
-                {move || format!(
-                    "Lines: the last {} min, hit rate 0–100 %, TTFT {}, the same for all. Grey: last values of a cluster that does not answer.",
-                    axes.with(AxesOf::minutes),
-                    axes.with(AxesOf::ttft_text),
-                )}
+                {move || axes.with(caption)}
             </p>
         </section>
     }
-}
-
-/// How many members answer and have something.
-fn urgent(report: &FleetReport, is: impl Fn(&ClusterSummary) -> bool) -> String {
-    let asked = report.members.iter().any(|member| member.state != MemberState::Waiting);
-    if !asked {
-        return format::UNKNOWN.to_owned();
-    }
-    report.members.iter().filter_map(MemberReport::current).filter(|now| is(now)).count().to_string()
 }

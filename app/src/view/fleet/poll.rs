@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use leptos::prelude::*;
 use leptos::task::spawn_local;
-use radixscope_export::fleet::{FleetPoint, FleetReport};
+use radixscope_export::fleet::FleetReport;
+use radixscope_panels::fleet::keep_points;
 use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{RequestInit, Response};
@@ -99,19 +100,4 @@ async fn fetch(feed: Feed) -> Result<FleetReport, String> {
         }
     });
     Ok(report)
-}
-
-/// Puts the points that are known before those that came.
-fn keep_points(report: &mut FleetReport, before: &FleetReport) {
-    let oldest = report.at_ms.0.saturating_sub(report.points_s * 1_000);
-    for (member, old) in report.members.iter_mut().zip(&before.members) {
-        if member.name != old.name {
-            continue;
-        }
-        let known = old.points.iter().filter(|point| point.at_ms.0 >= oldest);
-        let mut points: Vec<FleetPoint> = known.cloned().collect();
-        let last = points.last().map(|point| point.at_ms);
-        points.extend(member.points.drain(..).filter(|point| last.is_none_or(|last| point.at_ms > last)));
-        member.points = points;
-    }
 }

@@ -1,34 +1,17 @@
 //! Targets: in the address, so that a link holds them, and in a field to change them.
 
 use leptos::prelude::*;
-use radixscope_model::record::LatencyTargets;
+pub(in crate::view) use radixscope_panels::latency::{ITL as TPOT, TTFT};
+use radixscope_panels::latency::{MOST_MS, Target, TargetKey};
 
-use crate::format;
 use crate::store::Store;
 use crate::view::control::view;
-
-/// Largest target that is taken, milliseconds: ten minutes.
-const MOST_MS: f64 = 600_000.0;
-
-/// Where a target is in the address, and which of those that findings are judged by holds without.
-#[derive(Clone, Copy)]
-pub(in crate::view) struct TargetKey {
-    key: &'static str,
-    default_ms: fn(LatencyTargets) -> f64,
-}
-
-/// Time to first token.
-pub(in crate::view) const TTFT: TargetKey =
-    TargetKey { key: "ttft_slo", default_ms: |targets| targets.ttft_ms };
-/// Time per output token.
-pub(in crate::view) const TPOT: TargetKey =
-    TargetKey { key: "tpot_slo", default_ms: |targets| targets.itl_ms };
 
 /// A target.
 #[derive(Clone, Copy)]
 pub(in crate::view) struct LatencyTarget {
     store: Store,
-    kind: TargetKey,
+    key: TargetKey,
     /// In milliseconds.
     pub(in crate::view) ms: Memo<f64>,
     default_ms: Memo<f64>,
@@ -37,31 +20,20 @@ pub(in crate::view) struct LatencyTarget {
 
 impl LatencyTarget {
     /// As the address says, else as the server judges.
-    pub(in crate::view) fn of(store: Store, kind: TargetKey) -> Self {
-        let text = Memo::new(move |_| store.address.with(|address| address.other(kind.key)));
-        let default_ms = Memo::new(move |_| store.on_beat(|shown| (kind.default_ms)(shown.targets())));
-        let ms =
-            Memo::new(move |_| text.get().and_then(|text| parse(&text)).unwrap_or_else(|| default_ms.get()));
-        let fault = Memo::new(move |_| {
-            let text = text.get().filter(|text| parse(text).is_none())?;
-            Some(format!(
-                "{}={text} in the address is invalid: milliseconds above 0; {} is used",
-                kind.key,
-                default_ms.get()
-            ))
-        });
-        Self { store, kind, ms, default_ms, fault }
+    pub(in crate::view) fn of(store: Store, key: TargetKey) -> Self {
+        let typed = Memo::new(move |_| store.address.with(|address| key.typed(address)));
+        let default_ms = Memo::new(move |_| store.on_beat(|shown| key.default_ms(shown.targets())));
+        let target =
+            Memo::new(move |_| typed.with(|typed| Target::of(key, typed.as_deref(), default_ms.get())));
+        let ms = Memo::new(move |_| target.with(|target| target.ms));
+        let fault = Memo::new(move |_| target.with(|target| target.fault.clone()));
+        Self { store, key, ms, default_ms, fault }
     }
 
     fn set(self, text: &str) {
-        let Some(ms) = parse(text) else { return };
-        let value = (ms != self.default_ms.get_untracked()).then(|| ms.to_string());
-        self.store.address.update(|address| *address = address.with_other(self.kind.key, value.as_deref()));
+        let default_ms = self.default_ms.get_untracked();
+        self.store.address.update(|address| self.key.set(address, text, default_ms));
     }
-}
-
-fn parse(text: &str) -> Option<f64> {
-    format::decimal(text).filter(|ms| *ms > 0.0 && *ms <= MOST_MS)
 }
 
 /// The field.

@@ -1,19 +1,20 @@
 //! How long requests take against their targets, how many there are, and how evenly they lie on the workers.
 
-mod counts;
 pub(super) mod goals;
+mod load;
 mod quantity;
 mod spread;
 
 use leptos::prelude::*;
 use radixscope_export::panel::latency::{self, TITLE};
+use radixscope_panels::latency::subtitle;
 
-use counts::Numbers;
 use goals::{LatencyTarget, TPOT, TTFT};
+use load::Numbers;
 use quantity::QuantityCard;
 use spread::SpreadSection;
 
-use crate::store::{Feed, Store, time_of_day};
+use crate::store::{Feed, Store, zone};
 use crate::url::Panel;
 use crate::view::control::view;
 use crate::view::figure::PanelHead;
@@ -29,10 +30,7 @@ pub fn LatencyPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     view! {
         <section class="panel latency" aria-labelledby="latency-title" data-testid="latency">
             <PanelHead store panel=Panel::Latency title=TITLE>
-                <span class="quiet cf-sub">{move || match store.as_of(Feed::Metrics) {
-                    None => "Last 60 s against the targets, and in-flight imbalance between workers".to_owned(),
-                    Some(at) => format!("60 s before {}; not current", time_of_day(at)),
-                }}</span>
+                <span class="quiet cf-sub">{move || subtitle(store.as_of(Feed::Metrics), zone())}</span>
             </PanelHead>
             <div class="chart-tools"><TimeMenu store span/></div>
             <div class="scroll latency-scroll">

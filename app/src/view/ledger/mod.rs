@@ -1,22 +1,18 @@
-//! The ledger: every retained decision in one table, with what it came to, and one of them in detail.
+//! Decisions: every retained one in one table, with what it came to, and one of them in detail. What they show is computed by
+//! [`radixscope_panels::decisions`].
 //!
 //! # How it works
 //!
-//! What a decision came to, which filter it passes and why it was taken are pure functions of one retained decision; the
-//! API, the exports and the page call the same. The table keeps as many elements as fit the window and fills them
-//! anew; one pass over the retained decisions gives the lines, the counts of every filter and the sums. Its anchor is a
-//! decision, not a pixel, so that lines stay where they are while others come and go. Pause copies what is shown,
-//! because the state forgets. The path that an open decision paints on the tree is in the full bundle only; the tree
-//! panel calls it through two function pointers.
+//! The table keeps as many elements as fit the window and fills them anew. Its anchor is a decision, not a pixel, so that lines stay
+//! where they are while others come and go. The path that an open decision paints on the tree is in the full bundle only; the tree panel
+//! calls it through two function pointers.
 
 mod details;
 mod filters;
 mod instead;
 mod other_routers;
-mod row;
 mod save;
 mod scores;
-mod search;
 mod state;
 mod strip;
 mod table;
@@ -24,19 +20,18 @@ mod trace_link;
 mod waterfall;
 
 use leptos::prelude::*;
-use radixscope_export::panel::decisions::NO_DECISION;
-use radixscope_state::cluster::DecisionKind;
+use radixscope_panels::decisions::NoDecisions;
+pub(super) use radixscope_panels::decisions::details::ON_PARTIAL_TREE;
+use radixscope_panels::decisions::list::{SincePause, held_back_text};
 use wasm_bindgen::JsCast;
 
 use super::hint::HintList;
-use crate::format;
 use crate::store::Store;
 use crate::url::Panel;
 use crate::view::control::view;
 use crate::view::figure::{Empty, PanelHead, Waiting};
 use crate::view::session_turns::SessionTurns;
 use details::Details;
-pub(super) use details::ON_PARTIAL_TREE;
 use filters::Filters;
 use other_routers::OtherRouters;
 use state::Ledger;
@@ -71,16 +66,8 @@ pub fn LedgerPanel(store: Store) -> impl IntoView {
 /// Live or paused, and the way to the other.
 #[component]
 fn Pause(ledger: Ledger) -> impl IntoView {
-    let text = move || match ledger.since() {
-        None => ledger.store.newest_name().to_owned(),
-        Some(since) => {
-            let dropped = match since.dropped {
-                0 => String::new(),
-                n => format!(", {} of those shown dropped by the server since", format::count(n)),
-            };
-            format!("Paused, {} newer{dropped}", format::count(since.newer))
-        }
-    };
+    let text =
+        move || ledger.since().map_or_else(|| ledger.store.newest_name().to_owned(), SincePause::to_text);
     view! {
         <span class="state" class:live=move || !ledger.is_paused() class:wait=move || ledger.is_paused() data-testid="ledger-state">
             <i aria-hidden="true"></i>{move || text()}
@@ -95,30 +82,8 @@ fn Pause(ledger: Ledger) -> impl IntoView {
 /// How many are shown of how many, and what they add up to.
 #[component]
 fn Summary(ledger: Ledger) -> impl IntoView {
-    let text = move || {
-        ledger.view.with(|view| {
-            let sums = ledger.store.peek(|shown| shown.sums(&view.picked.of_pool));
-            let prompts = match sums.prompts {
-                Some((prompts, _, unit)) => {
-                    format!("the {} prompt {}", format::count(prompts), unit.to_text())
-                }
-                None => "the prompts".to_owned(),
-            };
-            format!(
-                "{} shown of {} retained of {} received; KV hit rate {} of {prompts} of those shown",
-                format::count(sums.count),
-                format::count(view.retained),
-                format::count(view.ever),
-                sums.rate_text(),
-            )
-        })
-    };
-    let held_back = move || {
-        ledger.newer_held_back().map(|newer| match newer {
-            0 => " · held while you are in the list".to_owned(),
-            newer => format!(" · held while you are in the list, {} newer", format::count(newer)),
-        })
-    };
+    let text = move || ledger.view.with(|view| ledger.store.peek(|shown| view.summary(shown)));
+    let held_back = move || ledger.newer_held_back().map(held_back_text);
     view! {
         <p class="caption"><span data-testid="ledger-summary">{move || text()}</span><span class="held-back" data-testid="ledger-held">{move || held_back()}</span></p>
     }
@@ -126,20 +91,13 @@ fn Summary(ledger: Ledger) -> impl IntoView {
 
 #[component]
 fn Nothing(store: Store) -> impl IntoView {
-    let hint = Memo::new(move |_| store.on_beat(|cluster| cluster.decisions_hint()));
-    let only_counts = Memo::new(move |_| {
-        store.on_beat(|cluster| cluster.processes().iter().any(|process| process.role.is_other_router()))
-    });
-    let text = move || match only_counts.get() {
-        true => "The router above counts its choices and reports none of them one by one.",
-        false => "Every request that the KV router places is listed here, with the cost of every candidate.",
-    };
+    let none = Memo::new(move |_| store.on_beat(|shown| NoDecisions::of(shown)));
     view! {
         <Show when=move || store.ready()
             fallback=|| view! { <Waiting id="ledger-wait"/> }>
-            <Empty id="ledger-empty" head=NO_DECISION>
-                <p>{move || text()}</p>
-                {move || hint.get().map(|hint| view! { <HintList hint/> })}
+            <Empty id="ledger-empty" head=none.with(|none| none.head)>
+                <p>{move || none.with(|none| none.text)}</p>
+                {move || none.with(|none| none.hint).map(|hint| view! { <HintList hint/> })}
             </Empty>
         </Show>
     }
@@ -168,16 +126,4 @@ fn listen(ledger: Ledger) {
         event.prevent_default();
     });
     on_cleanup(move || handle.remove());
-}
-
-/// A kind's name for people.
-fn outcome_name(kind: DecisionKind) -> &'static str {
-    match kind {
-        DecisionKind::Hit => "Hit",
-        DecisionKind::Partial => "Partial",
-        DecisionKind::Miss => "Miss",
-        DecisionKind::Tie => "Tie",
-        DecisionKind::LostAffinity => "Better-cached worker skipped",
-        DecisionKind::Unknown => "Unknown",
-    }
 }

@@ -1,9 +1,8 @@
-//! What routers other than Dynamo's count, where they report no single decisions. Everything is computed by core; this shows it.
+//! What routers other than Dynamo's count, where they report no single decisions.
 
 use leptos::prelude::*;
-use radixscope_export::other_routers::{OtherRouterRow, TallyLine};
-use radixscope_insight::latency::WINDOW_MS;
-use radixscope_model::number_format::duration;
+use radixscope_export::other_routers::TallyLine;
+use radixscope_panels::decisions::OtherRouter;
 
 use crate::store::Store;
 use crate::view::control::view;
@@ -13,18 +12,15 @@ use crate::view::control::view;
 pub(super) fn OtherRouters(store: Store) -> impl IntoView {
     let rows = Memo::new(move |_| {
         let now = store.received_ms();
-        store.on_beat(|cluster| {
-            let rows = OtherRouterRow::all(cluster, now).into_iter();
-            rows.map(|row| (row.name.clone(), row.make(), row.lines())).collect::<Vec<_>>()
-        })
+        store.on_beat(|shown| OtherRouter::all(shown, now))
     });
     let line = |TallyLine { label, text, title }: TallyLine| {
         view! { <dt>{label}</dt><dd title=title>{text}</dd> }
     };
-    let router = move |(name, make, lines): (String, &'static str, Vec<TallyLine>)| {
+    let router = move |OtherRouter { make, name, lines }: OtherRouter| {
         view! {
             <section class="other-router" data-testid="other-router">
-                <h3>{make} <span class="quiet">" · " {name} ", last " {duration(WINDOW_MS as f64)}</span></h3>
+                <h3>{make} <span class="quiet">{name}</span></h3>
                 <dl>{lines.into_iter().map(line).collect_view()}</dl>
             </section>
         }

@@ -4,16 +4,16 @@
 use std::ops::Range;
 
 use leptos::prelude::*;
-use radixscope_export::panel::decisions::PromptBars;
 use radixscope_icicle::palette::session_token;
 use radixscope_model::id::{DecisionId, Slot};
-use radixscope_state::cluster::{CacheOutcome, Column, Sort};
+use radixscope_panels::decisions::list::{NONE_LISTED, above_text, order_of};
+use radixscope_panels::decisions::row::{COLUMNS, DecisionRow};
+use radixscope_state::cluster::{Column, Sort};
 use wasm_bindgen::JsCast;
 use web_sys::{Element, FocusEvent, KeyboardEvent};
 
-use super::row::{DecisionLine, IGNORED};
 use super::state::Ledger;
-use crate::format::{self, UNKNOWN};
+use crate::store::zone;
 use crate::view::chip::ChipInPlace;
 use crate::view::control::view;
 use crate::view::decisions::PromptBar;
@@ -21,50 +21,6 @@ use crate::view::virtual_table::{Scroll, VirtualTable};
 
 /// Id of what takes the focus.
 pub(super) const GRID_ID: &str = "ledger-grid";
-
-/// The head, a row for each of [`Column::ALL`]: class that says where the column stands, name, explanation.
-const COLUMNS: [(&str, &str, &str); 12] = [
-    (
-        "l-time",
-        "Time",
-        "When it was decided, by the router's own clock where that is known, else when it was received; each row says which",
-    ),
-    (
-        "l-request",
-        "Request",
-        "The router's request id, shortened; click a row for all of it. The dot is its session, in the colour that the tree can show",
-    ),
-    ("l-worker", "Worker", "The worker chosen"),
-    ("l-prompt n", "Prompt", "Length in tokens, if known, and in blocks, a partial last one included"),
-    (
-        "l-overlap n",
-        "Cached",
-        "Blocks of the prompt that were cached on the chosen worker, as the router counted them, else as reconstructed here; after +, those in host memory and below",
-    ),
-    (
-        "l-share",
-        "Hit rate",
-        "KV hit rate: cached blocks ÷ prompt blocks. The bar is as long as the prompt beside the others in sight, filled as far as it was cached",
-    ),
-    ("l-cost n", "Cost", "Cost of the chosen worker, in blocks"),
-    ("l-margin n", "Cost gap", "Cost of the next best candidate − cost of the chosen one, in blocks"),
-    (
-        "l-verdict",
-        "Outcome",
-        "How much of the prompt was cached on the chosen worker; tie: several share the lowest cost; −N: so many more blocks were cached on another worker; session, bound, policy: what decided, not the cost",
-    ),
-    (
-        "l-known",
-        "Detail",
-        "Whose costs are known: all candidates' from the router, all candidates' reconstructed here for the decision's own time, the same on a tree that lacked blocks, or the chosen worker's only",
-    ),
-    ("l-ttft n", "TTFT", "Time to first token: from the decision to the first output token"),
-    (
-        "l-client n",
-        "Client TTFT",
-        "Time to first token as the client measured it (--client-results): the network and what waits before the frontend are in it",
-    ),
-];
 
 /// Where the reader is.
 #[derive(Clone, Copy)]
@@ -103,7 +59,7 @@ impl Place {
 #[component]
 pub(super) fn Table(ledger: Ledger) -> impl IntoView {
     let place = Place { scroll: Scroll::new(), anchor: StoredValue::new(None), turn: RwSignal::new(0) };
-    let count = Memo::new(move |_| ledger.view.with(|view| view.picked.at.len()));
+    let count = Memo::new(move |_| ledger.view.with(|view| view.len()));
     Effect::new(move |_| {
         ledger.view.track();
         // The height of all lines is in the document with the next frame; without it there is nowhere to scroll to.
@@ -120,19 +76,8 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
     let rows = move |lines: Range<usize>| {
         // Not the view itself: what is in sight is known only when the place is known.
         place.turn.track();
-        ledger.look(|_, shown| {
-            ledger.view.with_untracked(|view| {
-                let row = |line: usize| {
-                    let decided = shown.at(*view.picked.at.get(line)?)?;
-                    Some(DecisionLine::of(decided, line, &view.sessions))
-                };
-                let mut rows: Vec<Option<DecisionLine>> = lines.map(row).collect();
-                let bars = PromptBars::of(rows.iter().flatten().map(|row| row.prompt_blocks));
-                for row in rows.iter_mut().flatten() {
-                    row.prompt_bar = bars.length(row.prompt_blocks);
-                }
-                rows
-            })
+        ledger.look(|_, listed| {
+            ledger.view.with_untracked(|list| DecisionRow::of_lines(list, listed, lines, zone()))
         })
     };
     // Another order begins at its top.
@@ -162,7 +107,7 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
                 head=head.collect_view().into_any() rows line=move |row| view! { <Line ledger row/> }
                 on_scroll=move |()| place.hold(ledger) on_key=move |event| key(ledger, place, &event)>
                 <Show when=move || count.get() == 0>
-                    <p class="ledger-none" data-testid="ledger-none">"No retained decision matches these filters: choose another outcome, worker or text"</p>
+                    <p class="ledger-none" data-testid="ledger-none">{NONE_LISTED}</p>
                 </Show>
             </VirtualTable>
             <Show when=move || { above.get() > 0 }>
@@ -170,7 +115,7 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
                     place.scroll.to((0, 0.0));
                     place.hold(ledger);
                 }>
-                    {move || format!("↑ {} newer", format::count(above.get() as u64))}
+                    {move || above_text(above.get())}
                 </button>
             </Show>
         </div>
@@ -183,14 +128,7 @@ fn heading(
     column: Column,
     (class, name, title): (&'static str, &'static str, &'static str),
 ) -> impl IntoView {
-    let order = move || {
-        let sort = ledger.sort();
-        match (sort.column == column, sort.is_descending) {
-            (false, _) => "none",
-            (true, true) => "descending",
-            (true, false) => "ascending",
-        }
-    };
+    let order = move || order_of(column, ledger.sort());
     view! {
         <span class=class role="columnheader" title=title aria-sort=move || order()>
             <button type="button" data-testid=column.as_str() on:click=move |_| ledger.sort_by(column)>{name}</button>
@@ -220,12 +158,15 @@ fn SessionMark(name: String, colour: Option<Slot>) -> impl IntoView {
 
 /// One line in sight; it shows one decision after the other.
 #[component]
-fn Line(ledger: Ledger, row: RwSignal<Option<DecisionLine>>) -> impl IntoView {
+fn Line(ledger: Ledger, row: RwSignal<Option<DecisionRow>>) -> impl IntoView {
     let store = ledger.store;
     let id = Memo::new(move |_| row.with(|row| row.as_ref().map(|row| row.id)));
     let worker = Memo::new(move |_| row.with(|row| row.as_ref().map(|row| row.worker)));
-    let verdict =
-        Memo::new(move |_| row.with(|row| row.as_ref().map_or(CacheOutcome::Unknown, |row| row.verdict)));
+    let verdict = Memo::new(move |_| {
+        row.with(|row| {
+            row.as_ref().map(|row| (row.verdict.as_str(), row.outcome_text(), row.outcome_title()))
+        })
+    });
     let of_pool = Memo::new(move |_| {
         let pool = row.with(|row| row.as_ref().map(|row| row.pool))?;
         store.labels.with(|all| {
@@ -234,7 +175,7 @@ fn Line(ledger: Ledger, row: RwSignal<Option<DecisionLine>>) -> impl IntoView {
         })
     });
     let session = Memo::new(move |_| row.with(|row| row.as_ref().and_then(|row| row.session.clone())));
-    let of = move |part: fn(&DecisionLine) -> &str| {
+    let of = move |part: fn(&DecisionRow) -> &str| {
         move || row.with(|row| row.as_ref().map_or_else(String::new, |row| part(row).to_owned()))
     };
     let is_open = move || id.get().is_some() && store.address.with(|address| address.decision) == id.get();
@@ -262,13 +203,13 @@ fn Line(ledger: Ledger, row: RwSignal<Option<DecisionLine>>) -> impl IntoView {
             <span class="l-overlap n" role="gridcell">{of(|row| &row.overlap)}</span>
             <span class="l-share" role="gridcell">
                 <PromptBar length=Signal::derive(move || row.with(|row| row.as_ref()?.prompt_bar)) cached=Signal::derive(share)/>
-                <span>{move || share().map_or(UNKNOWN.to_owned(), format::percent)}</span>
+                <span>{move || row.with(|row| row.as_ref().map(DecisionRow::share_text))}</span>
             </span>
             <span class="l-cost n" role="gridcell">{of(|row| &row.cost)}</span>
             <span class="l-margin n" role="gridcell" title=of(|row| &row.cost_gap_title)>{of(|row| &row.cost_gap)}</span>
             <span class="l-verdict" role="gridcell">
-                <b class=move || format!("verdict {}", verdict.get().as_str()) title=move || (verdict.get() == CacheOutcome::Ignored).then_some(IGNORED)>
-                    {move || match verdict.get() { CacheOutcome::Ignored => UNKNOWN, known => known.as_str() }}
+                <b class=move || format!("verdict {}", verdict.get().map_or("unknown", |(class, ..)| class)) title=move || verdict.get().and_then(|(.., title)| title)>
+                    {move || verdict.get().map(|(_, text, _)| text)}
                 </b>
                 <span class="by" title=of(|row| &row.by_title)>{of(|row| row.by)}</span>
                 <span class="flags">{of(|row| &row.flags)}</span>
@@ -281,7 +222,7 @@ fn Line(ledger: Ledger, row: RwSignal<Option<DecisionLine>>) -> impl IntoView {
 }
 
 fn key(ledger: Ledger, place: Place, event: &KeyboardEvent) {
-    let lines = ledger.view.with_untracked(|view| view.picked.at.len());
+    let lines = ledger.view.with_untracked(|view| view.len());
     let is_on_heading = event.target().is_some_and(|target| target.has_type::<web_sys::HtmlButtonElement>());
     if lines == 0 || is_on_heading || event.ctrl_key() || event.meta_key() || event.alt_key() {
         return;

@@ -2,7 +2,6 @@
 
 use leptos::prelude::*;
 use radixscope_export::TraceUrl;
-use radixscope_state::cluster::DecisionEntry;
 
 use crate::view::control::view;
 use crate::view::page_meta::page_meta;
@@ -12,12 +11,10 @@ pub(super) fn trace_url() -> Option<TraceUrl> {
     page_meta("trace-url")?.parse().ok()
 }
 
-/// A row of a decision's facts with the link; none where a value of the template is not reported of it.
+/// A row of a decision's facts with the link, and the trace's id where it is known.
 #[component]
-pub(super) fn TraceLink(decided: DecisionEntry) -> impl IntoView {
-    let url = trace_url()?.of(&decided)?;
-    let trace_id = decided.decision.trace_id.clone();
-    Some(view! {
+pub(super) fn TraceLink(url: String, trace_id: Option<String>) -> impl IntoView {
+    view! {
         <div>
             <dt>"Trace"</dt>
             <dd>
@@ -25,5 +22,5 @@ pub(super) fn TraceLink(decided: DecisionEntry) -> impl IntoView {
                 {trace_id.map(|id| view! { <span class="mono quiet">{id}</span> })}
             </dd>
         </div>
-    })
+    }
 }

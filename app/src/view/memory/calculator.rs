@@ -1,36 +1,25 @@
 //! The calculator's form. What is typed is in the address; each fault stands at its field.
 
 use leptos::prelude::*;
-use radixscope_insight::capacity::{
-    CapacityForm, Convention, Engine, Field, FieldFault, Input, PRESETS, fraction_setting,
-};
+use radixscope_insight::capacity::{CapacityForm, Convention, Engine, Field, PRESETS, fraction_setting};
 use radixscope_insight::memory::live_facts;
-use radixscope_insight::recent_window as live;
+use radixscope_insight::recent_window::lengths;
+use radixscope_panels::memory::{FieldGroup, FieldLabels, fill_from_live};
 
 use super::Calculator;
 use super::remedies::Remedies;
 use super::results::Results;
-use crate::format;
 use crate::view::control::view;
 
 #[component]
 pub(super) fn CalculatorView(calculator: Calculator) -> impl IntoView {
-    let faults = Memo::new(move |_| {
-        calculator.read.with(|read| match read {
-            Ok(inputs) => match inputs.capacity() {
-                Ok(_) => Vec::new(),
-                Err(error) => vec![FieldFault { input: error.input(), message: error.to_string() }],
-            },
-            Err(faults) => faults.clone(),
-        })
-    });
     view! {
         <section class="cap" aria-labelledby="cap-title" data-testid="cap">
             <h3 id="cap-title">"Capacity calculator"</h3>
             <div class="cap-columns">
-                <FormView calculator faults/>
+                <FormView calculator/>
                 <div class="cap-right">
-                    <Results calculator faults/>
+                    <Results calculator/>
                     <Remedies calculator/>
                 </div>
             </div>
@@ -39,8 +28,8 @@ pub(super) fn CalculatorView(calculator: Calculator) -> impl IntoView {
 }
 
 #[component]
-fn FormView(calculator: Calculator, faults: Memo<Vec<FieldFault>>) -> impl IntoView {
-    let form = calculator.form;
+fn FormView(calculator: Calculator) -> impl IntoView {
+    let Calculator { store, shown } = calculator;
     let filled = RwSignal::new(String::new());
     let preset = move |event| {
         let place = event_target_value(&event).parse().unwrap_or(0);
@@ -56,30 +45,25 @@ fn FormView(calculator: Calculator, faults: Memo<Vec<FieldFault>>) -> impl IntoV
             });
         }
     };
-    let chosen_engine = Memo::new(move |_| form.with(|form| form.engine));
-    let convention = Memo::new(move |_| form.with(|form| form.convention));
-    let by_shape = Memo::new(move |_| form.with(|form| form.by_shape));
-    let fill = move |_| filled.set(fill_from_live(calculator));
-    let fields = move |wanted: fn(Field) -> bool| {
-        Field::ALL
-            .into_iter()
-            .filter(|&field| wanted(field))
-            .map(|field| view! { <NumberField calculator faults field/> })
-            .collect_view()
+    let chosen_engine = Memo::new(move |_| shown.with(|shown| shown.form.engine));
+    let convention = Memo::new(move |_| shown.with(|shown| shown.form.convention));
+    let by_shape = Memo::new(move |_| shown.with(|shown| shown.form.by_shape));
+    let fill = move |_| {
+        let now = store.now_ms();
+        let (facts, lengths) = store.peek(|shown| (live_facts(shown, shown.pool), lengths(shown, now)));
+        calculator.change(|form| filled.set(fill_from_live(form, &facts, lengths)));
     };
-    let other_way = move || {
-        let (engine, convention) = (chosen_engine.get(), convention.get());
-        (Convention::of(engine) != convention).then(|| {
-            format!("{} itself counts the other way: {}.", engine.label(), Convention::of(engine).formula())
-        })
+    let fields = move |group: FieldGroup| {
+        group.fields().map(|field| view! { <NumberField calculator field/> }).collect_view()
     };
+    let other_way = move || shown.with(|shown| shown.other_convention());
     view! {
         <form class="cap-form" on:submit=|event| event.prevent_default()>
             <div class="cap-line">
                 <label for="cap-preset">"Preset"</label>
                 <select id="cap-preset" data-testid="cap-preset" on:change=preset>
                     {PRESETS.iter().enumerate().map(|(at, preset)| view! {
-                        <option value=at selected=move || form.with(|form| form.preset == at)>{preset.name}</option>
+                        <option value=at selected=move || shown.with(|shown| shown.form.preset == at)>{preset.name}</option>
                     }).collect_view()}
                 </select>
                 <button type="button" class="cf-button" data-testid="cap-take" on:click=fill>"Take from live"</button>
@@ -104,7 +88,7 @@ fn FormView(calculator: Calculator, faults: Memo<Vec<FieldFault>>) -> impl IntoV
                 }).into_iter().collect_view()}
                 <p class="help-line">{move || other_way()}</p>
             </fieldset>
-            <div class="cap-grid">{fields(|field| field.input != Input::KvBytesPerToken && !field.is_shape() && !is_traffic(field))}</div>
+            <div class="cap-grid">{fields(FieldGroup::Memory)}</div>
             <fieldset class="cap-group">
                 <legend>"KV bytes per token"</legend>
                 <div class="cap-line">
@@ -114,49 +98,30 @@ fn FormView(calculator: Calculator, faults: Memo<Vec<FieldFault>>) -> impl IntoV
                         on:change=move |_| calculator.change(|form| form.by_shape = false)/>"as given"</label>
                 </div>
                 <div class="cap-grid">
-                    <Show when=move || by_shape.get() fallback=move || fields(|field| field.input == Input::KvBytesPerToken)>
-                        {fields(Field::is_shape)}
+                    <Show when=move || by_shape.get() fallback=move || fields(FieldGroup::BytesPerToken)>
+                        {fields(FieldGroup::Shape)}
                     </Show>
                 </div>
             </fieldset>
             <fieldset class="cap-group">
                 <legend>"Traffic"</legend>
-                <div class="cap-grid">{fields(is_traffic)}</div>
+                <div class="cap-grid">{fields(FieldGroup::Traffic)}</div>
             </fieldset>
         </form>
     }
 }
 
-/// What depends on the requests; may be left empty.
-fn is_traffic(field: Field) -> bool {
-    field.is_optional && field.input != Input::Blocks
-}
-
 #[component]
-fn NumberField(calculator: Calculator, faults: Memo<Vec<FieldFault>>, field: Field) -> impl IntoView {
+fn NumberField(calculator: Calculator, field: Field) -> impl IntoView {
     let input = field.input;
-    let id = format!("cap-{}", field.key);
+    let FieldLabels { id, label, placeholder } = FieldLabels::of(field);
     let fault_id = format!("{id}-fault");
-    let text = Memo::new(move |_| calculator.form.with(|form| form.text(input).to_owned()));
-    let fault = Memo::new(move |_| {
-        faults.with(|faults| {
-            faults.iter().find(|fault| fault.input == input).map(|fault| fault.message.clone())
-        })
-    });
-    let label = if input.unit().is_empty() {
-        input.label().to_owned()
-    } else {
-        format!("{}, {}", input.label(), input.unit())
-    };
+    let text = Memo::new(move |_| calculator.shown.with(|shown| shown.form.text(input).to_owned()));
+    let fault = Memo::new(move |_| calculator.shown.with(|shown| shown.fault(input)));
     view! {
         <div class="cap-field">
             <label for=id.clone()>{label}</label>
-            <input type="text" inputmode="decimal" autocomplete="off" id=id.clone() data-testid=id
-                placeholder=match input {
-                    Input::Blocks => "computed from memory",
-                    _ if field.is_optional => "unknown",
-                    _ => "",
-                }
+            <input type="text" inputmode="decimal" autocomplete="off" id=id.clone() data-testid=id placeholder=placeholder
                 prop:value=text aria-invalid=move || fault.with(Option::is_some).to_string() aria-describedby=fault_id.clone()
                 on:input=move |event| {
                     let typed = event_target_value(&event);
@@ -165,47 +130,4 @@ fn NumberField(calculator: Calculator, faults: Memo<Vec<FieldFault>>, field: Fie
             <p class="field-fault" id=fault_id.clone() data-testid=fault_id aria-live="polite">{fault}</p>
         </div>
     }
-}
-
-/// Puts what the deployment reports into the form; says what, and what it does not report.
-fn fill_from_live(calculator: Calculator) -> String {
-    let store = calculator.store;
-    let (facts, lengths) =
-        store.peek(|shown| (live_facts(shown, shown.pool), live::lengths(shown, store.now_ms())));
-    let mut filled = Vec::new();
-    let mut absent = Vec::new();
-    calculator.change(|form| {
-        let mut put = |input: Input, value: Option<u64>| match value {
-            Some(value) => {
-                form.set(input, value.to_string());
-                filled.push(format!("{} {}", input.label().to_ascii_lowercase(), format::count(value)));
-            }
-            None => absent.push(input.label().to_ascii_lowercase()),
-        };
-        put(Input::BlockSize, facts.block_size_tokens.map(u64::from));
-        put(Input::Blocks, facts.blocks_per_worker.map(|(least, _)| least));
-        put(Input::Workers, facts.workers);
-        put(Input::MaxNumSeqs, facts.max_num_seqs);
-        put(Input::P50, lengths.map(|lengths| lengths.p50));
-        put(Input::P95, lengths.map(|lengths| lengths.p95));
-    });
-    let mut status_text = match filled.is_empty() {
-        true => "Not reported".to_owned(),
-        false => format!("Taken: {}", filled.join(", ")),
-    };
-    if let Some(lengths) = lengths {
-        status_text.push_str(&format!(
-            " (lengths of {} by {})",
-            format::plural(lengths.samples, "sequence", "sequences"),
-            lengths.source.label()
-        ));
-    }
-    if !absent.is_empty() {
-        status_text.push_str(&format!(
-            ". Unchanged: {}; --prometheus frontend=http://HOST:8000/metrics reports it",
-            absent.join(", ")
-        ));
-    }
-    status_text.push('.');
-    status_text
 }

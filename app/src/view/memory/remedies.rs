@@ -1,8 +1,8 @@
 //! What to set when memory is short: each remedy, what the live figures say of it, and the setting to copy. Nothing is applied.
 
 use leptos::prelude::*;
-use radixscope_insight::capacity::{Advice, Remedy, TEST_FIRST, remedies};
-use radixscope_insight::memory;
+use radixscope_insight::capacity::TEST_FIRST;
+use radixscope_panels::memory::{self as panel, RemedyRow, settings};
 
 use super::Calculator;
 use crate::view::clipboard::copy;
@@ -10,30 +10,23 @@ use crate::view::control::view;
 
 #[component]
 pub(super) fn Remedies(calculator: Calculator) -> impl IntoView {
-    let store = calculator.store;
+    let Calculator { store, shown } = calculator;
     let judged = Memo::new(move |_| {
-        store.on_beat(|cluster| remedies(&memory::live(cluster, cluster.pool, store.now_ms())))
+        let now = store.now_ms();
+        store.on_beat(|shown| panel::Remedies::of(shown, now))
     });
-    let of_pool = move || {
+    let is_suggested = Memo::new(move |_| judged.with(|all| all.is_suggested));
+    let engine = Memo::new(move |_| shown.with(|shown| shown.form.engine));
+    let heading = move || {
         let drawn = store.pool();
-        store.labels.with(|all| {
-            all.iter().find(|label| label.pool == drawn).map(|label| format!(", pool {}", label.short))
-        })
+        store
+            .labels
+            .with(|all| panel::Remedies::heading(engine.get(), all.iter().find(|label| label.pool == drawn)))
     };
-    let is_asked_for =
-        Memo::new(move |_| judged.with(|all| all.iter().any(|remedy| remedy.advice == Advice::Suggested)));
-    let engine = Memo::new(move |_| calculator.form.with(|form| form.engine));
     let copied = RwSignal::new(String::new());
-    let one = move |remedy: Remedy| {
-        let (icon, class) = match remedy.advice {
-            Advice::Suggested => ("▲", "suggested"),
-            Advice::NotIndicated => ("–", "not-indicated"),
-            Advice::Unknown => ("?", "unknown"),
-        };
+    let one = move |remedy: RemedyRow| {
         let settings = move || {
-            let of_engine =
-                remedy.kind.settings().iter().filter(move |setting| setting.engine == engine.get());
-            of_engine
+            settings(remedy.kind, engine.get())
                 .map(|setting| {
                     let put = move |_| {
                         copied.set(match copy(setting.text) {
@@ -52,8 +45,8 @@ pub(super) fn Remedies(calculator: Calculator) -> impl IntoView {
                 .collect_view()
         };
         view! {
-            <li class=format!("cap-remedy {class}") data-testid="cap-remedy">
-                <p><span aria-hidden="true">{icon}</span>" "<b>{remedy.kind.label()}</b>" "<span class="cap-advice">{remedy.advice.label()}</span></p>
+            <li class=format!("cap-remedy {}", remedy.class) data-testid="cap-remedy">
+                <p><span aria-hidden="true">{remedy.icon}</span>" "<b>{remedy.kind.label()}</b>" "<span class="cap-advice">{remedy.advice}</span></p>
                 <p class="quiet">{remedy.why}</p>
                 <ul class="cap-settings">{move || settings()}</ul>
             </li>
@@ -61,12 +54,12 @@ pub(super) fn Remedies(calculator: Calculator) -> impl IntoView {
     };
     view! {
         <section class="cap-remedies" aria-label="Remedies">
-            <details prop:open=is_asked_for data-testid="cap-remedies">
-                <summary><h4>"If memory is short, with "{move || engine.get().label()}{move || of_pool()}</h4></summary>
+            <details prop:open=is_suggested data-testid="cap-remedies">
+                <summary><h4>{move || heading()}</h4></summary>
                 <p class="quiet">{TEST_FIRST}</p>
-                <ol>{move || judged.get().into_iter().map(one).collect_view()}</ol>
+                <ol>{move || judged.get().rows.into_iter().map(one).collect_view()}</ol>
             </details>
-            <p class="quiet" data-testid="cap-no-finding">{move || (!is_asked_for.get()).then_some("No active finding says that memory is short.")}</p>
+            <p class="quiet" data-testid="cap-no-finding">{move || judged.with(panel::Remedies::note)}</p>
             <p class="help-line" aria-live="polite" data-testid="cap-copied">{copied}</p>
         </section>
     }

@@ -4,10 +4,9 @@
 
 use leptos::prelude::*;
 use radixscope_model::id::WorkerIx;
+use radixscope_panels::memory::{COLUMNS, MemoryCell, MemoryRow, missing, units_note};
 
-use super::row::{MemoryCell, MemoryRow, look};
 use super::{Calculator, Legend};
-use crate::format;
 use crate::store::Store;
 use crate::view::chip::Chip;
 use crate::view::control::view;
@@ -15,62 +14,30 @@ use crate::view::workers::unlisted;
 
 #[component]
 pub(super) fn Workers(store: Store, calculator: Calculator) -> impl IntoView {
-    let bytes = Memo::new(move |_| calculator.bytes_per_token());
+    let bytes = Memo::new(move |_| calculator.shown.with(|shown| shown.bytes_per_token()));
     let unlisted = unlisted(store);
     let unknown = Memo::new(move |_| {
-        store.on_beat(|cluster| {
-            let now = store.now_ms();
-            let mut missing: Vec<(&'static str, Vec<String>)> = Vec::new();
-            for worker in cluster.worker_list() {
-                let row = look(cluster, worker, None, now);
-                for what in row.into_iter().flat_map(|row| row.missing) {
-                    let label = radixscope_icicle::palette::label(worker);
-                    match missing.iter_mut().find(|(known, _)| *known == what) {
-                        Some((_, workers)) => workers.push(label),
-                        None => missing.push((what, vec![label])),
-                    }
-                }
-            }
-            missing
-        })
+        let now = store.now_ms();
+        store.on_beat(|shown| missing(shown, now))
     });
-    let gib = move || match bytes.get() {
-        Some(bytes) => format!("GiB by the calculator's {} bytes per token.", format::count(bytes)),
-        None => "GiB appear once the calculator below is given the model.".to_owned(),
+    let head = |(at, (name, title)): (usize, (&'static str, &'static str))| match at {
+        0 => view! { <th scope="col">{name}</th> },
+        1 => view! { <th scope="col" class="mem-bar-head">{name}</th> },
+        _ => view! { <th scope="col" class="n" title=title>{name}</th> },
     };
     view! {
         <table class="mem-table" data-testid="mem-table">
-            <thead><tr>
-                <th scope="col">"Worker"</th>
-                <th scope="col" class="mem-bar-head">"KV memory"</th>
-                <th scope="col" class="n" title="Blocks of running requests, reported by the engine">"In use"</th>
-                <th scope="col" class="n" title="Cached blocks that no running request uses: estimated from KV events less blocks in use">"Cached, evictable"</th>
-                <th scope="col" class="n" title="Capacity less cached or used blocks">"Free"</th>
-                <th scope="col" class="n" title="Blocks there are">"Capacity, blocks"</th>
-                <th scope="col" class="n" title="Blocks evicted ÷ stored over the last 60 s">"Evicted ÷ stored"</th>
-                <th scope="col" class="n" title="From stored to removed; sampled">"Lifetime p50"</th>
-                <th scope="col" class="n" title="From one use to the next; sampled">"Re-use gap p50"</th>
-            </tr></thead>
+            <thead><tr>{COLUMNS.into_iter().enumerate().map(head).collect_view()}</tr></thead>
             <For each=move || store.listed.get() key=|worker| *worker let:worker>
                 <WorkerRow store bytes worker/>
             </For>
         </table>
         <div class="mem-notes">
             <Legend/>
-            <p class="quiet">{move || gib()}" Lifetimes and gaps are measured on a sample of blocks."</p>
+            <p class="quiet">{move || units_note(bytes.get())}</p>
             {move || unlisted.get().map(|text| view! { <p class="quiet" data-testid="mem-unlisted">{text}</p> })}
-            {move || unknown.get().into_iter().map(|(what, workers)| view! {
-                <p class="mem-missing" data-testid="mem-missing">{format!("Unknown for {}: {what}.", listed(&workers))}</p>
-            }).collect_view()}
+            {move || unknown.get().into_iter().map(|text| view! { <p class="mem-missing" data-testid="mem-missing">{text}</p> }).collect_view()}
         </div>
-    }
-}
-
-/// A few names, then how many more.
-fn listed(workers: &[String]) -> String {
-    match workers.len() {
-        0..=6 => workers.join(", "),
-        n => format!("{} and {} more", workers[..5].join(", "), n - 5),
     }
 }
 
@@ -78,10 +45,10 @@ fn listed(workers: &[String]) -> String {
 fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl IntoView {
     let row = Memo::new(move |_| {
         let now = store.now_ms();
-        store.on_beat(|cluster| look(cluster, worker, bytes.get(), now)).unwrap_or_default()
+        store.on_beat(|cluster| MemoryRow::of(cluster, worker, bytes.get(), now)).unwrap_or_default()
     });
     let parts = Memo::new(move |_| row.with(|row| row.parts.clone()));
-    let contradictions = Memo::new(move |_| row.with(|row| row.contradictions.clone()));
+    let status = Memo::new(move |_| row.with(MemoryRow::status));
     let picked = move || store.picked() == Some(worker);
     let id = move || row.with(|row| row.id.clone());
     let cell = move |name: &'static str, of: fn(&MemoryRow) -> &MemoryCell| {
@@ -93,13 +60,7 @@ fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl I
             </td>
         }
     };
-    let spoken = move || {
-        let note =
-            parts.with(|parts| parts.iter().map(|(_, _, text)| text.as_str()).collect::<Vec<_>>().join(", "));
-        // An empty bar says why it is empty.
-        let estimate = row.with(|row| row.estimate.clone());
-        if note.is_empty() { estimate } else { format!("{note}. {estimate}") }
-    };
+    let spoken = move || row.with(MemoryRow::spoken);
     view! {
         <tbody class="mem-worker" class:picked=move || picked() class:other=move || store.picked().is_some_and(|p| p != worker)
             data-testid="mem-worker" data-worker=move || id()>
@@ -125,12 +86,9 @@ fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl I
                 {cell("mem-lifetime", |row| &row.lifetime)}
                 {cell("mem-gap", |row| &row.gap)}
             </tr>
-            {move || {
-                let all = contradictions.get();
-                (!all.is_empty()).then(|| view! {
-                    <tr class="mem-status"><td colspan="9" data-testid="mem-status"><span aria-hidden="true">"▲ "</span>{all.join(" ")}</td></tr>
-                })
-            }}
+            {move || status.get().map(|text| view! {
+                <tr class="mem-status"><td colspan="9" data-testid="mem-status"><span aria-hidden="true">"▲ "</span>{text}</td></tr>
+            })}
         </tbody>
     }
 }

@@ -1,8 +1,8 @@
 //! What can be broken, with what the page should show of it, and how it is mended.
 
 use leptos::prelude::*;
-use radixscope_export::stage::{Mend, Restart, StageChange, StageFault};
-use radixscope_model::id::Decimal;
+use radixscope_export::stage::StageFault;
+use radixscope_panels::stage;
 
 use super::feed::Feed;
 use crate::keys;
@@ -14,12 +14,7 @@ const MENU_ID: &str = "stage-faults";
 /// The menu, or while something is broken the way to mend it.
 #[component]
 pub(super) fn Faults(feed: Feed) -> impl IntoView {
-    let broken = Memo::new(move |_| {
-        feed.report.with(|report| {
-            let report = report.as_ref()?;
-            report.fault_named(report.fault.as_deref()?).cloned()
-        })
-    });
+    let broken = Memo::new(move |_| feed.report.with(|report| stage::broken(report.as_ref()?).cloned()));
     view! {
         <span class="stage-group">
             {move || match broken.get() {
@@ -30,51 +25,39 @@ pub(super) fn Faults(feed: Feed) -> impl IntoView {
     }
 }
 
-/// A seed for the same traffic as now.
-fn seed(feed: Feed) -> Decimal {
-    feed.report.with_untracked(|report| report.as_ref().and_then(|report| report.seed)).unwrap_or(Decimal(1))
-}
-
 #[component]
 fn MendButton(feed: Feed, fault: StageFault) -> impl IntoView {
-    let needs_restart = fault.needs_restart;
-    let mend = move |_| {
-        feed.send(match needs_restart {
-            true => StageChange::Restart(Restart { seed: seed(feed), fault: None }),
-            false => StageChange::Mend(Mend {}),
-        });
-    };
+    let button = stage::mend_button(&fault);
+    let (name, summary, shows) = (fault.name.clone(), fault.summary.clone(), fault.shows.clone());
+    let mend = move |_| feed.send(feed.report.with_untracked(|report| stage::mend(report.as_ref(), &fault)));
     view! {
-        <button class="stage-button mend" on:click=mend title=fault.shows data-testid="stage-mend">
-            {if needs_restart { "Restart without it" } else { "Mend" }}
+        <button class="stage-button mend" on:click=mend title=shows data-testid="stage-mend">
+            {button}
         </button>
-        <span class="stage-broken" title=fault.name data-testid="stage-broken">{fault.summary}</span>
+        <span class="stage-broken" title=name data-testid="stage-broken">{summary}</span>
     }
 }
 
 #[component]
 fn Menu(feed: Feed) -> impl IntoView {
     let of = move |needs_restart: bool| {
-        let all = feed.report.with_untracked(|report| report.as_ref().map(|report| report.faults.clone()));
         let row = move |fault: StageFault| {
-            let name = fault.name.clone();
+            let (id, summary, shows) =
+                (format!("stage-break-{}", fault.name), fault.summary.clone(), fault.shows.clone());
             let begin = move |_| {
                 keys::close(MENU_ID);
-                feed.send(match needs_restart {
-                    true => StageChange::Restart(Restart { seed: seed(feed), fault: Some(name.clone()) }),
-                    false => StageChange::Break(name.clone()),
-                });
+                feed.send(feed.report.with_untracked(|report| stage::break_it(report.as_ref(), &fault)));
             };
             view! {
                 <li>
-                    <button on:click=begin data-testid=format!("stage-break-{}", fault.name)>
-                        <b>{fault.summary}</b><span>{fault.shows}</span>
-                    </button>
+                    <button on:click=begin data-testid=id><b>{summary}</b><span>{shows}</span></button>
                 </li>
             }
         };
-        let of_kind = all.into_iter().flatten().filter(move |fault| fault.needs_restart == needs_restart);
-        of_kind.map(row).collect_view()
+        let all: Vec<StageFault> = feed.report.with_untracked(|report| {
+            report.iter().flat_map(|report| stage::faults(report, needs_restart)).cloned().collect()
+        });
+        all.into_iter().map(row).collect_view()
     };
     view! {
         <button class="stage-button" popovertarget=MENU_ID disabled=move || !feed.is_ready.get() data-testid="stage-break">"Break something…"</button>

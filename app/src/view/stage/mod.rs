@@ -8,26 +8,22 @@ use std::time::Duration;
 
 use leptos::leptos_dom::helpers::TimeoutHandle;
 use leptos::prelude::*;
-use radixscope_export::stage::{Restart, StageChange, StageDriver, StageReport, Steered};
-use radixscope_model::id::Decimal;
+use radixscope_export::stage::{StageChange, StageDriver, Steered};
+pub(super) use radixscope_panels::stage::is_wanted;
+use radixscope_panels::stage::{self, Controls, is_folded_at_first, note_fold};
 use radixscope_router::RouterMode;
 
 use self::faults::Faults;
 pub(super) use self::feed::post;
 use self::feed::{Feed, follow};
-use crate::format;
 use crate::keys;
 use crate::store::Store;
 use crate::url::Address;
 use crate::view::control::view;
 use crate::view::page_meta::page_meta;
 
-/// Key in the address: `0` folds the bar, any other value shows it also where the page is bare.
-const KEY: &str = "stage";
 /// A slider at rest for so long is sent: each step of a key or of the pointer is not.
 const REST: Duration = Duration::from_millis(250);
-/// Windows below this width begin with the bar folded, CSS pixels.
-const NARROW_PX: f64 = 900.0;
 /// Id of the form that restarts.
 const RESTART_ID: &str = "stage-restart";
 
@@ -41,27 +37,20 @@ pub(super) fn is_simulated() -> bool {
     page_meta("stage").is_some_and(|driver| driver == StageDriver::Simulator.as_str())
 }
 
-/// Whether the bar is shown where the server has a stage.
-pub(super) fn is_wanted(address: &Address) -> bool {
-    !address.is_bare() || address.other(KEY).is_some_and(|value| value != "0")
-}
-
 /// The bar.
 #[component]
 pub fn StageBar(store: Store) -> impl IntoView {
     let feed = follow();
     let width = window().inner_width().ok().and_then(|width| width.as_f64()).unwrap_or(f64::MAX);
-    let is_asked = store.address.with_untracked(|address| address.other(KEY));
-    let folded = RwSignal::new(is_asked.map_or(width < NARROW_PX, |value| value == "0"));
+    let folded = RwSignal::new(store.address.with_untracked(|address| is_folded_at_first(address, width)));
     let fold = move |_| {
         folded.update(|folded| *folded = !*folded);
         let is_folded = folded.get_untracked();
-        // On a bare page the address says whether there is a bar at all.
         if !store.address.with_untracked(Address::is_bare) {
-            store.address.update(|address| address.set_other(KEY, is_folded.then_some("0")));
+            store.address.update(|address| note_fold(address, is_folded));
         }
     };
-    let summary = move || feed.report.with(|report| report.as_ref().map(summary_of)).unwrap_or_default();
+    let summary = move || feed.report.with(|report| report.as_ref().map(stage::summary)).unwrap_or_default();
     view! {
         <section class="stage-bar" class:folded=folded aria-label="Stage" data-testid="stage">
             <button class="stage-fold" aria-expanded=move || (!folded.get()).to_string() aria-controls="stage-controls" on:click=fold
@@ -77,27 +66,11 @@ pub fn StageBar(store: Store) -> impl IntoView {
     }
 }
 
-/// What is steered, in a line.
-fn summary_of(report: &StageReport) -> String {
-    let users = format::plural(report.concurrency.value.into(), "user", "users");
-    let router = report.router.map(|router| match router.mode {
-        RouterMode::Kv => "KV-aware",
-        RouterMode::RoundRobin => "round-robin",
-    });
-    let paused = report.paused.then_some("paused");
-    let broken = report.fault.as_deref();
-    [Some(users.as_str()), router, paused, broken].into_iter().flatten().collect::<Vec<_>>().join(" · ")
-}
-
 /// What happened last, or why it did not.
 #[component]
 fn News(feed: Feed) -> impl IntoView {
-    let latest = move || feed.report.with(|report| Some(report.as_ref()?.latest.as_ref()?.text.clone()));
-    let text = move || match feed.fault.get() {
-        fault if !fault.is_empty() => fault,
-        _ if !feed.is_ready.get() => "Warming up: it can be steered in a moment".to_owned(),
-        _ => latest().unwrap_or_default(),
-    };
+    let text =
+        move || feed.report.with(|report| feed.fault.with(|fault| stage::news(report.as_ref(), fault)));
     view! {
         <p class="stage-news" class:bad=move || feed.fault.with(|fault| !fault.is_empty()) role="status" aria-live="polite" title=text
             data-testid="stage-news">{text}</p>
@@ -107,13 +80,13 @@ fn News(feed: Feed) -> impl IntoView {
 /// The controls, of what can be steered here.
 #[component]
 fn ControlsView(feed: Feed) -> impl IntoView {
-    let has = |what: fn(&StageReport) -> bool| {
-        Memo::new(move |_| feed.report.with(|of| of.as_ref().is_some_and(what)))
-    };
-    let has_router = has(|of| of.router.is_some());
-    let has_faults = has(|of| !of.faults.is_empty());
-    let has_seed = has(|of| of.seed.is_some());
-    let is_paused = has(|of| of.paused);
+    let controls =
+        Memo::new(move |_| feed.report.with(|report| report.as_ref().map(Controls::of).unwrap_or_default()));
+    let has = |what: fn(&Controls) -> bool| Memo::new(move |_| controls.with(what));
+    let has_router = has(|of| of.has_router);
+    let has_faults = has(|of| of.has_faults);
+    let has_seed = has(|of| of.has_seed);
+    let is_paused = has(|of| of.is_paused);
     let pause = move |_| feed.send(StageChange::Paused(!is_paused.get_untracked()));
     view! {
         <Concurrency feed/>
@@ -122,7 +95,7 @@ fn ControlsView(feed: Feed) -> impl IntoView {
         <span class="stage-group">
             <button class="stage-button" on:click=pause disabled=move || !feed.is_ready.get() aria-pressed=move || is_paused.get().to_string()
                 data-testid="stage-pause">
-                {move || if is_paused.get() { "Run" } else { "Pause" }}
+                {move || controls.with(Controls::pause_button)}
             </button>
             <Show when=move || has_seed.get()><RestartForm feed/></Show>
         </span>
@@ -153,9 +126,8 @@ fn Concurrency(feed: Feed) -> impl IntoView {
         });
     };
     let set = move |event| {
-        let Steered { min, max, .. } = of.get_untracked();
-        let Ok(users) = event_target_value(&event).parse::<u32>() else { return };
-        draft.set(Some(users.clamp(min, max)));
+        let Some(users) = stage::users(&event_target_value(&event), of.get_untracked()) else { return };
+        draft.set(Some(users));
         rest();
         resting.set_value(set_timeout_with_handle(send, REST).ok());
     };
@@ -237,16 +209,13 @@ fn RestartForm(feed: Feed) -> impl IntoView {
     let seed =
         move || feed.report.with(|report| Some(report.as_ref()?.seed?.0.to_string())).unwrap_or_default();
     let text = RwSignal::new(String::new());
-    // A seed has 64 bits: it is text, and no JavaScript number.
-    let parsed = move || {
-        let text = text.get();
-        if text.trim().is_empty() { seed().parse::<u64>().ok() } else { text.trim().parse().ok() }
-    };
+    let parsed =
+        move || feed.report.with(|report| text.with(|text| stage::typed_seed(report.as_ref(), text)));
     let restart = move |event: web_sys::SubmitEvent| {
         event.prevent_default();
         let Some(seed) = untrack(parsed) else { return };
         keys::close(RESTART_ID);
-        feed.send(StageChange::Restart(Restart { seed: Decimal(seed), fault: None }));
+        feed.send(stage::restart(seed));
     };
     view! {
         <button class="stage-button" popovertarget=RESTART_ID disabled=move || !feed.is_ready.get() data-testid="stage-restart">"Restart…"</button>

@@ -1,13 +1,13 @@
 //! Pointer and keyboard on the timeline.
 
 use leptos::prelude::*;
+use radixscope_panels::timeline::{REAL_TIME, zoomed};
 use wasm_bindgen::JsCast;
 use web_sys::{HtmlElement, KeyboardEvent, PointerEvent, WheelEvent};
 
 use super::TimelineView;
-use crate::store::{REAL_TIME, Store};
+use crate::store::Store;
 use crate::time_range::TimeSpan;
-use crate::timeline::zoomed;
 use crate::url::Panel;
 
 /// A step of an arrow key, and of one with Shift.

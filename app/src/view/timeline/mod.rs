@@ -10,19 +10,17 @@ mod tools;
 use leptos::html;
 use leptos::prelude::*;
 use radixscope_model::id::Millis;
+use radixscope_panels::timeline::{self as panel, COLUMNS, HEIGHT, Sign, axis, moment, share, signs};
 
 use super::resize;
+use crate::draw::strip;
 use crate::format;
-use crate::store::{Store, time_of_day};
+use crate::store::{Store, time_of_day, zone};
 use crate::time_range::TimeSpan;
-use crate::timeline::{COLUMNS, HEIGHT, Quantity, columns, gaps, labels, line, most, top};
 use crate::view::control::view;
 pub(crate) use input::key;
+pub(super) use radixscope_panels::timeline::speed_name;
 use tools::Tools;
-pub(super) use tools::speed_name;
-
-/// Room that a label of the axis needs, CSS pixels.
-const LABEL_PX: f64 = 90.0;
 
 /// What the timeline's parts share; copied freely.
 #[derive(Clone, Copy)]
@@ -44,22 +42,11 @@ impl TimelineView {
     fn span(self) -> Option<TimeSpan> {
         self.store.history_version.track();
         let all = self.store.history_span()?;
-        Some(
-            self.zoom
-                .get()
-                .or(self.held.get())
-                .map_or(all, |zoom| TimeSpan { from: zoom.from.max(all.from), ..zoom }),
-        )
-    }
-
-    /// Columns of a quantity.
-    fn columns(self, of: Quantity) -> Vec<Option<f64>> {
-        let Some(span) = self.span() else { return Vec::new() };
-        self.store.with_rows(|rows| columns(rows, span, of))
+        Some(panel::shown(all, self.zoom.get(), self.held.get()))
     }
 
     fn share(self, at: Millis) -> Option<f64> {
-        self.span().map(|span| span.share(at)).filter(|share| (0.0..=1.0).contains(share))
+        share(self.span()?, at)
     }
 }
 
@@ -102,9 +89,9 @@ fn Field(timeline: TimelineView) -> impl IntoView {
         0 => store.history_span().map_or(0, |span| span.until.0),
         at => at,
     };
-    let moment = move || match store.at.get() {
-        0 => store.newest_name().to_owned(),
-        at => format!("{}, {}", time_of_day(Millis(at)), store.age_of_past()),
+    let moment = move || {
+        let at = Millis(store.at.get());
+        moment(at, store.newest_name(), &store.age_of_past(), zone())
     };
     let head = move || {
         let at = store.at.get();
@@ -145,109 +132,52 @@ fn Field(timeline: TimelineView) -> impl IntoView {
 #[component]
 fn Bands(timeline: TimelineView) -> impl IntoView {
     let box_of = format!("0 0 {COLUMNS} {HEIGHT}");
-    let paths = Memo::new(move |_| {
-        let (stored, removed) =
-            (timeline.columns(|row| Some(row.stored)), timeline.columns(|row| Some(row.removed)));
-        // One scale for both, so that they can be compared.
-        let (most_blocks, top_blocks) = (most(&stored).max(most(&removed)), top(&stored).max(top(&removed)));
-        let area = |values: Vec<Option<f64>>| crate::draw::strip::area(values, top_blocks, HEIGHT);
-        let decisions = timeline.columns(|row| Some(row.decisions));
-        let ttft = timeline.columns(|row| row.ttft_p95_ms);
-        let (most_decisions, most_ttft) = (most(&decisions), most(&ttft));
-        let says = format!(
-            "Blocks stored (up) and removed (down): at most {} /s. Decisions: at most {} /s. TTFT p95, last 60 s: {}",
-            format::rate(most_blocks),
-            format::rate(most_decisions),
-            if most_ttft > 0.0 { format!("at most {most_ttft:.0} ms") } else { "not reported".to_owned() },
-        );
-        [area(stored), area(removed), line(&decisions, top(&decisions)), line(&ttft, most_ttft), says]
+    let bands = Memo::new(move |_| {
+        let Some(span) = timeline.span() else { return panel::Bands::default() };
+        timeline.store.with_rows(|rows| panel::Bands::of(rows, span))
     });
-    let path = move |at: usize| move || paths.with(|paths| paths[at].clone());
+    let area = move |of: fn(&panel::Bands) -> &[Option<f64>]| {
+        move || bands.with(|bands| strip::area(of(bands).iter().copied(), bands.top_blocks, HEIGHT))
+    };
+    let text = move |of: fn(&panel::Bands) -> &String| move || bands.with(|bands| of(bands).clone());
     let band = move |class: &'static str, parts: AnyView| {
         view! { <svg class=class viewBox=box_of.clone() preserveAspectRatio="none" aria-hidden="true">{parts}</svg> }
     };
-    let stored = band("up", view! { <path class="stored" d=path(0)/> });
-    let removed = band("down", view! { <path class="removed" d=path(1)/> });
-    let lines = view! { <path class="decided" d=path(2)/><path class="ttft" d=path(3)/> };
+    let stored = band("up", view! { <path class="stored" d=area(|bands| &bands.stored)/> });
+    let removed = band("down", view! { <path class="removed" d=area(|bands| &bands.removed)/> });
+    let lines = view! { <path class="decided" d=text(|bands| &bands.decisions)/><path class="ttft" d=text(|bands| &bands.ttft)/> };
     let lines = band("lines", lines.into_any());
     view! {
         {stored}{removed}{lines}
-        <span class="hidden" data-testid="timeline-says">{path(4)}</span>
+        <span class="hidden" data-testid="timeline-says">{text(|bands| &bands.text)}</span>
     }
-}
-
-/// Something at a time: a mark, or a gap from one moment to another.
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct Sign {
-    /// For tests.
-    id: &'static str,
-    class: String,
-    title: String,
-    from: Millis,
-    /// The end of a gap.
-    until: Option<Millis>,
 }
 
 /// Times in which nothing was received, findings, departures and restarts. Each keeps its element while time goes on.
 #[component]
 fn Signs(timeline: TimelineView, span: Memo<Option<TimeSpan>>) -> impl IntoView {
-    let all = Memo::new(move |_| span.get().map(|span| signs(timeline, span)).unwrap_or_default());
-    let sign = move |Sign { id, class, title, from, until }| {
-        let place = move || {
-            let Some(span) = span.get() else { return String::new() };
-            let Some(until) = until else { return left(span.share(from)) };
-            let (from, until) = (span.share(from).max(0.0), span.share(until).min(1.0));
-            format!("{}; width: {}", left(from), format::width(until - from))
+    let all = Memo::new(move |_| {
+        let Some(span) = span.get() else { return Vec::new() };
+        timeline.store.with_rows(|rows| signs(rows, span, zone()))
+    });
+    let sign = move |sign: Sign| {
+        let Sign { id, class, title, from, .. } = sign.clone();
+        let place = move || match span.get().map(|span| sign.place(span)) {
+            None => String::new(),
+            Some((from, None)) => left(from),
+            Some((from, Some(width))) => format!("{}; width: {}", left(from), format::width(width)),
         };
         view! { <i class=class style=place title=title data-testid=id data-at=from.0.to_string()></i> }
     };
     view! { <For each=move || all.get() key=Sign::clone children=sign/> }
 }
 
-/// Those within `span`.
-fn signs(timeline: TimelineView, span: TimeSpan) -> Vec<Sign> {
-    let mark = |row: &crate::timeline::TimelineRow| {
-        let worst = ["critical", "warning", "left", "restarted", "settings_changed", "info"];
-        let kind = worst.into_iter().find(|kind| row.marks.iter().any(|mark| mark.kind == *kind));
-        let texts: Vec<&str> = row.marks.iter().map(|mark| mark.text.as_str()).collect();
-        Sign {
-            id: "timeline-mark",
-            class: format!("moments-mark {}", kind.unwrap_or("resolved")),
-            title: format!("{}\n{}", time_of_day(row.at_ms), texts.join("\n")),
-            from: row.at_ms,
-            until: None,
-        }
-    };
-    let gap = |gap: TimeSpan| {
-        let (begin, end) = (time_of_day(gap.from), time_of_day(gap.until));
-        Sign {
-            id: "timeline-gap",
-            class: "moments-gap".to_owned(),
-            title: format!("Nothing was received or recorded from {begin} to {end}"),
-            from: gap.from,
-            until: Some(gap.until),
-        }
-    };
-    timeline.store.with_rows(|rows| {
-        let is_seen = |gap: &TimeSpan| gap.until > span.from && gap.from < span.until;
-        let is_inside = |row: &&crate::timeline::TimelineRow| {
-            !row.marks.is_empty() && (0.0..=1.0).contains(&span.share(row.at_ms))
-        };
-        gaps(rows).filter(is_seen).map(gap).chain(rows.iter().filter(is_inside).map(mark)).collect()
-    })
-}
-
 /// Times of day below the bands.
 #[component]
 fn Axis(timeline: TimelineView, span: Memo<Option<TimeSpan>>) -> impl IntoView {
     let all = Memo::new(move |_| {
-        let (Some(span), width) = (span.get(), timeline.width.get()) else { return Vec::new() };
-        // One at the very edge would be cut.
-        let is_inside = |at: &Millis| {
-            let edge = LABEL_PX / 2.0 / width.max(1.0);
-            (edge..=1.0 - edge).contains(&span.share(*at))
-        };
-        labels(span, (width / LABEL_PX) as u64).into_iter().filter(is_inside).collect()
+        let width = timeline.width.get();
+        span.get().map_or_else(Vec::new, |span| axis(span, width))
     });
     let label = move |at: Millis| {
         let place = move || span.get().map(|span| left(span.share(at)));

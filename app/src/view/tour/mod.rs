@@ -1,104 +1,44 @@
 //! The tour: the page's story in half a minute, by arrow keys or buttons; on a kiosk by itself. Which step is shown stands in the address.
-//! What it shows and says is [`steps`]; it knows no panel.
-
-mod steps;
+//! What it shows and says is [`radixscope_panels::tour`]'s; it knows no panel.
 
 use std::time::Duration;
 
 use leptos::prelude::*;
 use leptos::task::spawn_local;
+pub(super) use radixscope_panels::tour::is_asked;
+use radixscope_panels::tour::{self, Card, Place, Step, TourFigures, TourKey};
 
-use self::steps::{STEPS, Step};
 use super::{stage, summary};
 use crate::store::Store;
-use crate::url::{Address, Panel};
 use crate::view::control::view;
 
-/// Key in the address: the number of the step, and how long each stays where it goes on by itself: `2`, `15s`, `2,15s`.
-const KEY: &str = "tour";
-/// How long a step stays on a kiosk, in seconds, and the bounds of what the address may say.
-const STAYS_S: u32 = 10;
-const STAYS_BOUNDS_S: (u32, u32) = (3, 600);
 /// What is outlined moves with the page: it is looked for so often.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Room around what is outlined, CSS pixels.
 const MARGIN_PX: f64 = 3.0;
 
-/// Where the tour is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Place {
-    /// Number of the step, from 0.
-    step: usize,
-    /// How long a step stays, in seconds, where the address says so.
-    stays_s: Option<u32>,
-}
-
-impl Place {
-    /// Where an address says; `None`: there is no tour.
-    fn of(address: &Address) -> Option<Self> {
-        let value = address.other(KEY)?;
-        let mut place = Self { step: 0, stays_s: None };
-        for part in value.split(',') {
-            match part.strip_suffix('s') {
-                Some(seconds) => {
-                    let (least, most) = STAYS_BOUNDS_S;
-                    place.stays_s = seconds.parse().ok().map(|seconds: u32| seconds.clamp(least, most));
-                }
-                None => place.step = part.parse::<usize>().map_or(0, |number| number.saturating_sub(1)),
-            }
-        }
-        Some(place)
-    }
-
-    fn value(self) -> String {
-        let number = self.step + 1;
-        self.stays_s.map_or(number.to_string(), |seconds| format!("{number},{seconds}s"))
-    }
-}
-
-/// Whether an address asks for the tour.
-pub(super) fn is_asked(address: &Address) -> bool {
-    address.other(KEY).is_some()
-}
-
-/// The steps of this page: what breaks something only where all is simulated, and never by itself.
+/// The steps of this page.
 fn steps(is_alone: bool) -> Vec<&'static Step> {
-    let can_act = !is_alone && stage::is_simulated();
-    STEPS.iter().filter(|step| can_act || step.act.is_none()).collect()
+    tour::steps(is_alone, stage::is_simulated())
 }
 
-/// Shows the step that is `by` steps from the one that is shown; the tour begins anew where it goes on by itself.
+/// Shows the step that is `by` steps from the one that is shown.
 fn go(store: Store, by: isize) {
-    store.address.update(|address| {
-        let Some(place) = Place::of(address) else { return };
-        let is_alone = address.kiosk;
-        let steps = steps(is_alone);
-        let last = steps.len() - 1;
-        let next = place.step.min(last).saturating_add_signed(by);
-        let step = if is_alone { next % steps.len() } else { next.min(last) };
-        address.panel = steps[step].panel;
-        address.set_other(KEY, Some(&Place { step, ..place }.value()));
-    });
+    let is_simulated = stage::is_simulated();
+    store.address.update(|address| tour::go(address, by, is_simulated));
 }
 
 /// Ends it where it began.
 fn end(store: Store) {
-    store.address.update(|address| {
-        address.panel = Panel::Overview;
-        address.set_other(KEY, None);
-    });
+    store.address.update(tour::end);
 }
 
 /// Takes a key, if there is a tour that it means.
 pub(crate) fn key(store: Store, key: &str) -> bool {
-    if !store.address.with_untracked(is_asked) {
-        return false;
-    }
-    match key {
-        "ArrowRight" => go(store, 1),
-        "ArrowLeft" => go(store, -1),
-        "Escape" => end(store),
-        _ => return false,
+    match store.address.with_untracked(|address| TourKey::of(address, key)) {
+        None => return false,
+        Some(TourKey::Go(by)) => go(store, by),
+        Some(TourKey::End) => end(store),
     }
     true
 }
@@ -112,7 +52,7 @@ pub fn TourCard(store: Store) -> impl IntoView {
     let step = Memo::new(move |_| place.get().map_or(0, |place| place.step).min(count.get() - 1));
     // The address may name a step without its view.
     go(store, 0);
-    let stays_s = place.get_untracked().and_then(|place| place.stays_s).unwrap_or(STAYS_S);
+    let stays_s = store.address.with_untracked(tour::stays_s);
     let turn = move || {
         if is_alone.get_untracked() {
             go(store, 1);
@@ -124,28 +64,33 @@ pub fn TourCard(store: Store) -> impl IntoView {
     let tiles = summary::tiles(store);
     let text = Memo::new(move |_| {
         let step = steps(is_alone.get())[step.get()];
-        tiles.with(|tiles| store.on_beat(|shown| (step.text)(shown, tiles)))
+        tiles.with(|tiles| {
+            let figures = TourFigures {
+                hit_rate: &tiles[2].value,
+                ttft_p95: &tiles[0].value,
+                in_flight: &tiles[4].value,
+            };
+            store.on_beat(|shown| (step.text)(shown, figures))
+        })
     });
-    let title = move || steps(is_alone.get())[step.get()].title;
-    let number = move || format!("{} of {}", step.get() + 1, count.get());
-    let is_last = move || step.get() + 1 == count.get();
-    let next = move |_| if untrack(is_last) { end(store) } else { go(store, 1) };
+    let card = Memo::new(move |_| Card::of(&steps(is_alone.get()), step.get()));
+    let next = move |_| if card.with_untracked(|card| card.is_last) { end(store) } else { go(store, 1) };
     view! {
         <Outline store step is_alone/>
         <section class="tour" class:alone=is_alone aria-label="Tour" data-testid="tour">
-            <p class="tour-title"><span class="quiet" data-testid="tour-number">{number}</span>" "<b data-testid="tour-title">{title}</b></p>
+            <p class="tour-title"><span class="quiet" data-testid="tour-number">{move || card.with(|card| card.number.clone())}</span>" "<b data-testid="tour-title">{move || card.with(|card| card.title)}</b></p>
             // Figures change each second: only the step itself is read aloud.
-            <p class="hidden" role="status" aria-live="polite">{move || format!("{}: {}", number(), title())}</p>
+            <p class="hidden" role="status" aria-live="polite">{move || card.with(Card::announcement)}</p>
             <p class="tour-text" data-testid="tour-text">{text}</p>
             <Show when=move || !is_alone.get()>
                 <div class="tour-buttons">
                     {move || steps(false)[step.get()].act.as_ref().map(|act| view! { <ActButton label=act.label change=act.change/> })}
                     <span class="spacer"></span>
                     <button class="plain" on:click=move |_| end(store) title="Escape" data-testid="tour-end">"End"</button>
-                    <button class="plain" on:click=move |_| go(store, -1) disabled=move || step.get() == 0 title="Left arrow"
+                    <button class="plain" on:click=move |_| go(store, -1) disabled=move || card.with(|card| !card.can_go_back) title="Left arrow"
                         data-testid="tour-back">"← Back"</button>
                     <button class="primary" on:click=next title="Right arrow" data-testid="tour-next">
-                        {move || if is_last() { "Done" } else { "Next →" }}
+                        {move || card.with(|card| card.next)}
                     </button>
                 </div>
             </Show>

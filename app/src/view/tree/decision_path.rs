@@ -7,21 +7,20 @@ use radixscope_export::panel::not_reused::{self, Ghost};
 use radixscope_icicle::palette::{Palette, ink, label};
 use radixscope_icicle::viewport::{Rect, Viewport, keep_apart};
 use radixscope_model::id::{DecisionId, WorkerIx};
-use radixscope_state::cluster::{DecisionEntry, PoolState};
+use radixscope_panels::tree::{
+    Bracket, DecisionPath, brackets, end_label, no_path_text, path_text, unattached_text,
+};
+use radixscope_state::cluster::DecisionEntry;
 use radixscope_state::tree::NodeId;
 use radixscope_state::tree::forest::Forest;
 
 use super::session_paths;
 use crate::draw::surface::Surface;
-use crate::format;
 use crate::store::{Store, ViewContext};
 use crate::view::control::view;
 
 /// Distance of labels, CSS pixels.
 const LABEL_GAP: f64 = 17.0;
-/// Depths that are labelled at most: the deepest, and the chosen one's.
-const DEPTHS: usize = 8;
-
 /// Height of a ghost at least, its width where nothing of its prompt is there, and its dashes, CSS pixels.
 const LEAST_GHOST: f64 = 6.0;
 const GHOST_WIDTH: f64 = 40.0;
@@ -104,41 +103,23 @@ pub(super) fn Note(store: Store, painted: Painted) -> impl IntoView {
 /// Paints, and gives what it is as text and the label at its end.
 fn path_of(cluster: &ViewContext<'_>, canvas: &Canvas<'_>, id: DecisionId) -> (String, String) {
     let without = |description: String| (description, String::new());
-    let Some(decided) = cluster.decisions().get(id) else {
-        return without(format!("Decision {id} is no longer retained, so its path is unknown"));
+    let (decided, node) = match DecisionPath::of(cluster, id) {
+        DecisionPath::None(why) => return without(why),
+        DecisionPath::NoBlock(decided) => {
+            // Nothing of the prompt is left to stand below: a column of its own.
+            let right = f64::from(canvas.view.width);
+            let place = Rect { left: right - GHOST_WIDTH * canvas.view.scale, right, top: 0.0, bottom: 0.0 };
+            let tag = draw_ghost(canvas, not_reused::ghost(decided, label).as_ref(), place);
+            if let Some(tag) = &tag {
+                draw_tags(canvas, std::slice::from_ref(tag));
+            }
+            return without(no_path_text(id, tag.as_ref().map(|tag| tag.text.as_str())));
+        }
+        DecisionPath::EndsAt(decided, node) => (decided, node),
     };
     let ghost = not_reused::ghost(decided, label);
-    let pool = decided.decision.path.map_or(Some(decided.pool), |end| cluster.pool_of(end.worker));
-    if let Some(other) = pool.filter(|&pool| pool != cluster.pool) {
-        let name = cluster.cluster.pool(other).map(PoolState::name).unwrap_or_default();
-        return without(format!("Decision {id} is of pool {name}, whose tree is not the one drawn"));
-    }
-    if cluster.tier.is_some() {
-        return without(format!("The path of decision {id} is on the devices: choose Device to see it"));
-    }
-    let Some(end) = decided.decision.path else {
-        // Nothing of the prompt is left to stand below: a column of its own.
-        let right = f64::from(canvas.view.width);
-        let place = Rect { left: right - GHOST_WIDTH * canvas.view.scale, right, top: 0.0, bottom: 0.0 };
-        let text = draw_ghost(canvas, ghost.as_ref(), place).map_or(String::new(), |tag| {
-            draw_tags(canvas, std::slice::from_ref(&tag));
-            format!(". Dashed at the right: {}", tag.text)
-        });
-        return without(format!("Decision {id} names no cached block, so there is no path to show{text}"));
-    };
-    let found = cluster.slot(end.worker).and_then(|slot| cluster.tree().find(slot, end.block_hash));
-    let Some(node) = found else {
-        return without(format!(
-            "The blocks of decision {id} have left the tree since: {} evicted the last one",
-            label(end.worker)
-        ));
-    };
     let depth = cluster.tree().position(node) + 1;
-    let Some(rects) = rects(canvas, node, depth) else {
-        return without(format!(
-            "The blocks of decision {id} are unattached: their parent was never received"
-        ));
-    };
+    let Some(rects) = rects(canvas, node, depth) else { return without(unattached_text(id)) };
     let is_in_sight = |rect: &&Rect| canvas.has_in_sight(rect);
     for &rect in rects.iter().filter(is_in_sight) {
         canvas.surface.outline(rect, canvas.palette.ground, 5.0, 0.0);
@@ -148,22 +129,16 @@ fn path_of(cluster: &ViewContext<'_>, canvas: &Canvas<'_>, id: DecisionId) -> (S
     }
     let last = rects.last().copied().filter(|last| is_in_sight(&last));
     let depth = u64::from(depth);
-    let end_label = format!("decision {id}, block {}", format::count(depth));
+    let end_label = end_label(id, depth);
     if let Some(last) = last {
         canvas.surface.label_font();
-        let mut tags = brackets(canvas, decided, &rects, last);
+        let mut tags = draw_brackets(canvas, decided, &rects, last);
         let at = last.bottom + LABEL_GAP * canvas.view.scale;
         tags.push(Tag { beside: last, at, text: end_label.clone(), worker: None });
         tags.extend(rects.last().and_then(|last| draw_ghost(canvas, ghost.as_ref(), *last)));
         draw_tags(canvas, &tags);
     }
-    let missing = ghost.map_or(String::new(), |ghost| format!(" Dashed below: {}.", ghost.label));
-    let blocks = format::plural(depth, "block", "blocks");
-    let description = format!(
-        "Decision {id} for {}: {blocks} of its prompt were cached, outlined; brackets show how far on each worker. {}{missing}",
-        label(decided.decision.worker),
-        won(decided)
-    );
+    let description = path_text(decided, depth, ghost.as_ref().map(|ghost| ghost.label.as_str()));
     (description, end_label)
 }
 
@@ -181,11 +156,6 @@ fn draw_ghost(canvas: &Canvas<'_>, ghost: Option<&Ghost>, above: Rect) -> Option
     canvas.surface.outline(rect, canvas.palette.text, 2.0, GHOST_DASH);
     let at = (top + bottom.min(f64::from(canvas.view.height))) / 2.0;
     Some(Tag { beside: rect, at, text: ghost.label.clone(), worker: None })
-}
-
-/// By how much the chosen worker won, in a sentence.
-fn won(decided: &DecisionEntry) -> String {
-    format!("{}: {}.", label(decided.decision.worker), decided.cost_gap_text(label))
 }
 
 /// The boxes along the path to `node` on the canvas, from the top, the last one as far as the path goes.
@@ -213,19 +183,10 @@ pub(super) struct Tag {
 }
 
 /// A bracket at each depth that a candidate held. Gives their labels, from the top down.
-fn brackets(canvas: &Canvas<'_>, decided: &DecisionEntry, rects: &[Rect], last: Rect) -> Vec<Tag> {
-    let chosen = decided.decision.worker;
-    let mut depths: Vec<(u32, WorkerIx)> =
-        decided.decision.candidates.iter().map(|c| (c.overlap_blocks, c.worker)).collect();
-    if depths.is_empty() {
-        depths.extend(decided.overlap_blocks().map(|held| (u32::try_from(held).unwrap_or(u32::MAX), chosen)));
-    }
-    depths.sort_by_key(|&(depth, worker)| (worker != chosen, std::cmp::Reverse(depth), worker));
-    depths.truncate(DEPTHS);
-    depths.sort();
+fn draw_brackets(canvas: &Canvas<'_>, decided: &DecisionEntry, rects: &[Rect], last: Rect) -> Vec<Tag> {
     let scale = canvas.view.scale;
     let mut tags = Vec::new();
-    for (depth, worker) in depths {
+    for Bracket { depth, worker, text } in brackets(decided) {
         let y = canvas.view.y(f64::from(depth)).min(last.bottom);
         // The bracket is on the box that ends at or below this depth.
         let on = rects.iter().find(|rect| rect.bottom >= y).copied().unwrap_or(last);
@@ -236,12 +197,6 @@ fn brackets(canvas: &Canvas<'_>, decided: &DecisionEntry, rects: &[Rect], last: 
         for x in [left, right - thick] {
             canvas.surface.fill(Rect { left: x, right: x + thick, top: y - thick - arm, bottom: y }, colour);
         }
-        let description = if worker == chosen {
-            format!(" chosen, {}", decided.cost_gap_text(label))
-        } else {
-            String::new()
-        };
-        let text = format!("{} {}{description}", label(worker), format::count(depth.into()));
         tags.push(Tag { beside: Rect { left, right, ..on }, at: y, text, worker: Some(worker) });
     }
     tags

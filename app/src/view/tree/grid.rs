@@ -8,110 +8,20 @@ use std::ops::Range;
 use leptos::attr::custom::custom_attribute;
 use leptos::prelude::*;
 use radixscope_icicle::crumb::Crumb;
-use radixscope_icicle::palette::label;
-use radixscope_model::id::WorkerIx;
-use radixscope_state::cluster::touched_ms;
+use radixscope_panels::tree::{
+    COLUMNS, Column, GridMove, GridRow, RowKey, edge_after, is_sideways, line_of, lines, sideways,
+};
 use radixscope_state::tree::Tree;
-use radixscope_state::tree::forest::{Forest, Row, RowOrder};
+use radixscope_state::tree::forest::{Forest, RowOrder};
 use web_sys::KeyboardEvent;
 
 use super::state::TreeView;
-use crate::format::{self, UNKNOWN};
-use crate::store::ViewContext;
 use crate::view::chip::Chip;
 use crate::view::control::view;
 use crate::view::virtual_table::{Scroll, VirtualTable};
 
 /// Id of what takes the focus.
 const GRID_ID: &str = "tree-grid";
-/// Lines at most; a browser's elements end at some 30 million pixels.
-const MOST_LINES: usize = 500_000;
-/// Owners named in a line; all are named in its title.
-const OWNERS: usize = 3;
-/// How far a line is indented per level, and how deep that goes.
-const INDENT: (f64, u32) = (14.0, 16);
-
-/// The head: class that says where the column stands, name, explanation, what it orders by.
-const COLUMNS: [(&str, &str, &str, Option<RowOrder>); 7] = [
-    (
-        "g-prefix",
-        "Prefix",
-        "Position of its first block in the prompt, and how many blocks follow on the same workers",
-        None,
-    ),
-    ("g-hash mono", "Block hash", "Engine's hash of its first block", None),
-    ("g-owners", "Workers", "Workers on which its blocks are cached", None),
-    ("g-blocks n", "Blocks", "Distinct cached blocks in it and below it", Some(RowOrder::Blocks)),
-    ("g-copies n", "Duplicates", "Copies on a second or further worker, in it and below it", None),
-    (
-        "g-hits n",
-        "Hits, 5 min",
-        "Requests sent to a worker on which its first block was cached",
-        Some(RowOrder::Hits),
-    ),
-    (
-        "g-used n",
-        "Last used",
-        "When a worker last stored or a request last used a block in it or below it",
-        Some(RowOrder::Recency),
-    ),
-];
-
-/// The part of a line that stays: the rest is looked up when it comes into sight.
-#[derive(Clone, Copy, PartialEq)]
-struct RowKey {
-    crumb: Crumb,
-    level: u32,
-    place: u32,
-    siblings: u32,
-    is_open: bool,
-}
-
-impl RowKey {
-    fn of(tree: &Tree, forest: &Forest, row: &Row) -> Self {
-        let crumb = Crumb::of(tree, forest, row.id);
-        Self { crumb, level: row.level, place: row.place, siblings: row.siblings, is_open: row.is_open }
-    }
-}
-
-/// A line in sight.
-#[derive(Clone, PartialEq)]
-struct GridRow {
-    key: RowKey,
-    at: usize,
-    has_children: bool,
-    prefix: String,
-    owners: Vec<WorkerIx>,
-    blocks: String,
-    copies: String,
-    hits: String,
-    used: String,
-}
-
-impl GridRow {
-    fn of(cluster: &ViewContext<'_>, now_ms: u64, at: usize, key: RowKey) -> Option<Self> {
-        let tree = cluster.tree();
-        let forest = tree.forest()?;
-        let id = key.crumb.chain(tree)?;
-        let chain = forest.chain(id);
-        let sums = &chain.sums;
-        let len =
-            if chain.len > 1 { format!(" ×{}", format::count(chain.len.into())) } else { String::new() };
-        let knows_hits = tree.requests(0) > 0;
-        Some(Self {
-            key,
-            at,
-            has_children: !forest.children(Some(id)).is_empty(),
-            prefix: format!("{}{len}", key.crumb.to_text()),
-            owners: cluster.owners(tree.chain_owners(chain)).collect(),
-            blocks: format::count(sums.blocks.into()),
-            copies: format::count(sums.copies),
-            hits: if knows_hits { format::count(sums.hits.into()) } else { UNKNOWN.to_owned() },
-            used: format::ago(now_ms.saturating_sub(touched_ms(sums.touched).0)),
-        })
-    }
-}
-
 /// What the table's parts share.
 #[derive(Clone, Copy)]
 struct Grid {
@@ -129,16 +39,12 @@ struct Grid {
 
 impl Grid {
     fn line_of(self, crumb: Crumb) -> Option<usize> {
-        self.lines.with_untracked(|lines| lines.iter().position(|line| line.crumb == crumb))
-    }
-
-    fn line_at(self, at: usize) -> Option<RowKey> {
-        self.lines.with_untracked(|lines| lines.get(at).copied())
+        self.lines.with_untracked(|lines| line_of(lines, crumb))
     }
 
     /// Puts the cursor on a line and scrolls as little as brings it into sight.
     fn step_to(self, at: usize) {
-        let Some(line) = self.line_at(at) else { return };
+        let Some(line) = self.lines.with_untracked(|lines| lines.get(at).copied()) else { return };
         self.cursor.set(Some(line.crumb));
         self.tree.selected.set(Some(line.crumb));
         self.scroll.show(at);
@@ -158,25 +64,17 @@ impl Grid {
     /// Makes the lines anew and keeps the one that the reader is on where it is.
     fn refill(self, tree: &Tree, forest: &Forest) {
         let order = self.order.get_untracked();
-        let rows = self.open.with_value(|open| {
-            forest.rows(order, MOST_LINES, |chain| open.contains(&tree.block_hash(chain.first).0))
-        });
-        let lines: Vec<RowKey> = rows.iter().map(|row| RowKey::of(tree, forest, row)).collect();
+        let lines = self.open.with_value(|open| lines(tree, forest, order, open));
         if self.lines.with_untracked(|before| *before == lines) {
             return;
         }
         let (first, cut) = self.scroll.at_edge();
         let is_seen = |crumb: &Crumb| self.line_of(*crumb).is_some_and(|at| self.scroll.is_in_sight(at));
         let cursor = self.cursor.get_untracked().filter(is_seen);
-        let is_at_top = first == 0 && cut < 1.0;
-        let anchor = cursor.or_else(|| self.line_at(first).filter(|_| !is_at_top).map(|line| line.crumb));
-        let before = anchor.and_then(|crumb| self.line_of(crumb));
+        let edge = (first, first == 0 && cut < 1.0);
+        let line = self.lines.with_untracked(|before| edge_after(before, &lines, edge, cursor));
         self.lines.set(lines);
-        let after = anchor.and_then(|crumb| self.line_of(crumb));
-        if let (Some(before), Some(after)) = (before, after)
-            && before != after
-        {
-            let line = (first + after).saturating_sub(before);
+        if let Some(line) = line {
             // The height of all lines is in the document with the next frame; without it there is nowhere to scroll to.
             request_animation_frame(move || self.scroll.to((line, cut)));
         }
@@ -204,7 +102,8 @@ pub(super) fn TreeGrid(tree: TreeView) -> impl IntoView {
         store.on_tree_beat(arrangement, |cluster, forest| grid.refill(cluster.tree(), forest));
     });
     let count = Memo::new(move |_| grid.lines.with(Vec::len));
-    let head = COLUMNS.map(|(class, name, title, order)| view! { <HeadCell grid class name title order/> });
+    let head =
+        COLUMNS.map(|Column { class, name, title, order }| view! { <HeadCell grid class name title order/> });
     let active = Memo::new(move |_| grid.cursor.get().map(row_id));
     view! {
         <VirtualTable scroll=grid.scroll id=GRID_ID role="treegrid" columns=COLUMNS.len() count active
@@ -246,7 +145,7 @@ fn look_up(grid: Grid, lines: Range<usize>) -> Vec<Option<GridRow>> {
     let store = grid.tree.store;
     let mut found = Vec::new();
     store.on_tree_beat(arrangement, |cluster, _| {
-        let now = store.now_ms().0;
+        let now = store.now_ms();
         let line = |(at, key): (usize, Option<RowKey>)| GridRow::of(cluster, now, at, key?);
         found = keys.into_iter().map(line).collect();
     });
@@ -275,21 +174,22 @@ fn GridLine(grid: Grid, line: RwSignal<Option<GridRow>>) -> impl IntoView {
     let is_open = Memo::new(move |_| key.get().is_some_and(|key| key.is_open));
     let is_cursor = move || crumb.get().is_some() && grid.cursor.get() == crumb.get();
     let is_selected = move || crumb.get().is_some() && grid.tree.selected.get() == crumb.get();
-    let owners =
-        Memo::new(move |_| line.with(|line| line.as_ref().map_or_else(Vec::new, |line| line.owners.clone())));
-    let names = move || owners.with(|owners| owners.iter().map(|&w| label(w)).collect::<Vec<_>>().join(" "));
+    let owners = Memo::new(move |_| {
+        line.with(|line| {
+            let line = line.as_ref()?;
+            let (named, more) = line.named_owners();
+            Some((named.to_vec(), more, line.owner_labels()))
+        })
+    });
+    let names = move || owners.with(|owners| owners.as_ref().map(|(_, _, labels)| labels.clone()));
     let chips = move || {
-        owners.with(|owners| {
-            let more = owners.len().saturating_sub(OWNERS);
-            let chips =
-                owners.iter().take(OWNERS).map(|&worker| view! { <Chip store worker/> }).collect_view();
-            (chips, (more > 0).then(|| format!("+{more}")), owners.is_empty().then_some("no worker"))
+        owners.get().map(|(named, more, _)| {
+            let no_worker = named.is_empty().then_some("no worker");
+            let chips = named.into_iter().map(|worker| view! { <Chip store worker/> }).collect_view();
+            (chips, more, no_worker)
         })
     };
-    let indent = move || {
-        let level = key.get().map_or(1, |key| key.level);
-        format!("padding-left: {}px", INDENT.0 * f64::from(level.min(INDENT.1) - 1))
-    };
+    let indent = move || key.get().map(|key| key.indent());
     let click = move |_| {
         if let Some(at) = line.with_untracked(|line| line.as_ref().map(|line| line.at)) {
             grid.step_to(at);
@@ -341,31 +241,18 @@ fn key(grid: Grid, event: &KeyboardEvent) {
     }
     let at = grid.cursor.get_untracked().and_then(|crumb| grid.line_of(crumb));
     let key = event.key();
-    if matches!(key.as_str(), "ArrowRight" | "ArrowLeft" | "Enter" | " ") {
+    if is_sideways(&key) {
         event.prevent_default();
-        if let Some((at, line)) = at.and_then(|at| Some((at, grid.line_at(at)?))) {
-            sideways(grid, at, line, &key);
+        let to = at.and_then(|at| grid.lines.with_untracked(|lines| sideways(lines, at, &key)));
+        match to {
+            None => {}
+            Some(GridMove::Open(crumb)) => grid.toggle(crumb, true),
+            Some(GridMove::Close(crumb)) => grid.toggle(crumb, false),
+            Some(GridMove::To(at)) => grid.step_to(at),
+            Some(GridMove::Show(crumb)) => show_in_picture(grid, crumb),
         }
     } else if let Some(to) = grid.scroll.line_after(&key, at, lines) {
         event.prevent_default();
         grid.step_to(to);
-    }
-}
-
-/// Right opens and then goes to the first line below; left closes and then goes to the line above it.
-fn sideways(grid: Grid, at: usize, line: RowKey, key: &str) {
-    match key {
-        "ArrowRight" if !line.is_open => grid.toggle(line.crumb, true),
-        "ArrowRight" => grid.step_to(at + 1),
-        "ArrowLeft" if line.is_open => grid.toggle(line.crumb, false),
-        "ArrowLeft" => {
-            let above = grid
-                .lines
-                .with_untracked(|lines| lines[..at].iter().rposition(|other| other.level < line.level));
-            if let Some(above) = above {
-                grid.step_to(above);
-            }
-        }
-        _ => show_in_picture(grid, line.crumb),
     }
 }

@@ -1,14 +1,13 @@
 //! The tree of the kiosk: the picture alone, which takes no input, with the workers' colours and loads below it.
 
 use leptos::prelude::*;
-use radixscope_insight::completeness::coverage_text;
 use radixscope_model::id::WorkerIx;
+use radixscope_panels::tree::{blocks_and_coverage, fill_text, turn_text};
 
 use super::empty::EmptyTree;
 use super::legend::Replicas;
 use super::stage;
 use super::state::{TreePlacement, TreeView};
-use crate::format;
 use crate::store::Store;
 use crate::view::chip::{Chip, key_colours};
 use crate::view::control::view;
@@ -20,21 +19,12 @@ const NAMED: usize = 8;
 #[component]
 pub(in crate::view) fn KioskTree(store: Store, dark: Memo<bool>) -> impl IntoView {
     let tree = TreeView::new(TreePlacement::Overview, store, dark);
-    let totals = Memo::new(move |_| store.on_beat(|shown| shown.tree().totals()));
-    let empty = Memo::new(move |_| totals.get().nodes == 0);
-    let blocks = Memo::new(move |_| match totals.get().nodes {
-        0 => String::new(),
-        nodes => {
-            format!("{}, {}", format::plural(nodes, "distinct block", "distinct blocks"), coverage(store))
-        }
-    });
+    let empty = Memo::new(move |_| store.on_beat(|shown| shown.tree().totals().nodes == 0));
+    let blocks = Memo::new(move |_| store.on_beat(blocks_and_coverage));
     // Pools take turns: whose tree it is, and which of how many.
     let pool = Memo::new(move |_| {
         let drawn = store.pool();
-        store.labels.with(|all| {
-            let at = all.iter().position(|label| label.pool == drawn)?;
-            Some(format!("{}, pool {} of {}", all[at].beside(all), at + 1, all.len()))
-        })
+        store.labels.with(|all| turn_text(all, drawn))
     });
     let here = move |worker: &WorkerIx| {
         store.peek(|shown| shown.worker(*worker).is_some_and(|w| w.departure.is_none()))
@@ -50,27 +40,11 @@ pub(in crate::view) fn KioskTree(store: Store, dark: Memo<bool>) -> impl IntoVie
             </div>
             <ul class="kiosk-workers" style=move || key_colours(store)>
                 <For each=move || named.get().into_iter().take(NAMED) key=|worker| *worker let:worker>
-                    <li><Chip store worker/>" "<span>{move || store.on_beat(|shown| held(shown, worker))}</span></li>
+                    <li><Chip store worker/>" "<span>{move || store.on_beat(|shown| fill_text(shown, worker))}</span></li>
                 </For>
                 {move || more().map(|more| view! { <li>{format!("and {more} more")}</li> })}
                 <li><Replicas store what="workers"/></li>
             </ul>
         </section>
-    }
-}
-
-fn coverage(store: Store) -> String {
-    store.on_beat(|shown| coverage_text(&shown.coverage()))
-}
-
-/// How full a worker is, where that is known; else what it holds.
-fn held(shown: &crate::store::ViewContext<'_>, worker: WorkerIx) -> String {
-    let capacity = shown.capacity(worker).filter(|capacity| capacity.value > 0);
-    match (shown.blocks(worker), capacity) {
-        (Some(held), Some(capacity)) => {
-            format!("{} full", format::percent(held as f64 / capacity.value as f64))
-        }
-        (Some(held), None) => format!("{} blocks", format::short(held)),
-        (None, _) => "unknown".to_owned(),
     }
 }

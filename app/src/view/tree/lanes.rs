@@ -7,84 +7,19 @@ use leptos::html;
 use leptos::prelude::*;
 use radixscope_export::panel::lanes::LaneFigures;
 use radixscope_icicle::lanes::Lanes;
-use radixscope_icicle::palette::{label, token};
+use radixscope_icicle::palette::token;
 use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_panels::tree::{LaneContent, highest_rate};
 
 use super::state::TreeView;
 use crate::draw::strip::area;
 use crate::format;
-use crate::store::ViewContext;
 use crate::view::chip::Chip;
 use crate::view::control::view;
 use crate::view::resize;
 
-/// Seconds of the small curve.
-const SECONDS: u64 = 60;
 /// Height of each half of it in its own units.
 const HALF: f64 = 10.0;
-
-/// What stands beside a lane.
-#[derive(Clone, PartialEq)]
-struct LaneContent {
-    id: String,
-    figures: LaneFigures,
-    stored: String,
-    removed: String,
-    /// Everything as text.
-    description: String,
-}
-
-impl LaneContent {
-    fn of(cluster: &ViewContext<'_>, worker: WorkerIx, now: Millis, most: f64) -> Option<Self> {
-        let state = cluster.worker(worker)?;
-        let figures = LaneFigures::of(cluster, worker, now)?;
-        let has_events = state.last_event_ms.is_some();
-        let path = |of: fn(&radixscope_state::cluster::Bucket) -> u32| {
-            let values = cluster.rates(worker, now, SECONDS).map(|(_, bucket)| Some(f64::from(of(&bucket?))));
-            area(values, most, HALF)
-        };
-        let known = cluster.rates(worker, now, SECONDS).filter_map(|(_, bucket)| bucket);
-        let known: Vec<_> = known.collect();
-        let known_s = known.len() as u64;
-        let (stored, removed) = known.iter().fold((0u64, 0u64), |(stored, removed), b| {
-            (stored + u64::from(b.stored), removed + u64::from(b.removed))
-        });
-        let rates = if has_events && known_s < SECONDS {
-            format!(
-                "{} blocks stored, {} removed in {known_s} of the last {SECONDS} s, the others are unknown",
-                format::count(stored),
-                format::count(removed)
-            )
-        } else if has_events {
-            format!(
-                "{} blocks stored, {} removed in the last {SECONDS} s",
-                format::count(stored),
-                format::count(removed)
-            )
-        } else {
-            "no KV event received, so what is cached is unknown".to_owned()
-        };
-        let LaneFigures { sign, occupancy, .. } = &figures;
-        let sign = if sign.is_empty() { String::new() } else { format!(", {sign}") };
-        let blocks = figures.blocks.map_or("blocks unknown".to_owned(), |_| figures.blocks_text());
-        let description =
-            format!("{}, worker {}{sign}: {blocks}, {occupancy}; {rates}", label(worker), state.id);
-        Some(Self {
-            id: state.id.to_string(),
-            description,
-            figures,
-            stored: path(|bucket| bucket.stored),
-            removed: path(|bucket| bucket.removed),
-        })
-    }
-}
-
-/// Most blocks that any worker stored or removed in one of the last seconds: the top of every curve.
-fn most(cluster: &ViewContext<'_>, now: Millis) -> f64 {
-    let buckets =
-        cluster.drawn_workers().flat_map(|w| cluster.rates(w, now, SECONDS)).filter_map(|(_, bucket)| bucket);
-    f64::from(buckets.map(|bucket| bucket.stored.max(bucket.removed)).max().unwrap_or(0).max(1))
-}
 
 /// The column.
 #[component]
@@ -125,7 +60,7 @@ pub(super) fn Heads(tree: TreeView) -> impl IntoView {
     let most = Memo::new(move |_| {
         let second = second.get();
         store.pools.track();
-        store.peek(|cluster| most(cluster, second))
+        store.peek(|shown| highest_rate(shown, second))
     });
     let all = move || format!("height:{}px", height.get() * count() as f64);
     view! {
@@ -151,11 +86,17 @@ fn LaneHead(
 ) -> impl IntoView {
     let store = tree.store;
     let head = Memo::new(move |_| {
-        let (now, most) = (second.get(), most.get());
-        store.on_beat(|shown| LaneContent::of(shown, worker, now, most))
+        let now = second.get();
+        store.on_beat(|shown| LaneContent::of(shown, worker, now))
     });
     let text = move |part: fn(&LaneContent) -> String| {
         move || head.with(|head| head.as_ref().map(part).unwrap_or_default())
+    };
+    let curve = move |of: fn(&LaneContent) -> &[Option<f64>]| {
+        move || {
+            let most = most.get();
+            head.with(|head| head.as_ref().map(|head| area(of(head).iter().copied(), most, HALF)))
+        }
     };
     let is = move |part: fn(&LaneFigures) -> bool| {
         move || head.with(|head| head.as_ref().is_some_and(|head| part(&head.figures)))
@@ -191,8 +132,8 @@ fn LaneHead(
                     <span title=text(|head| head.figures.occupancy.clone()) data-testid="lane-occupancy">{text(|head| head.figures.occupancy.clone())}</span>
                 </span>
                 <svg viewBox="0 0 60 20" preserveAspectRatio="none" aria-hidden="true">
-                    <path class="stored" d=text(|head| head.stored.clone())/>
-                    <path class="removed" d=text(|head| head.removed.clone()) transform="matrix(1 0 0 -1 0 20)"/>
+                    <path class="stored" d=curve(|head| &head.stored)/>
+                    <path class="removed" d=curve(|head| &head.removed) transform="matrix(1 0 0 -1 0 20)"/>
                     <path class="zero" d="M0 10H60"/>
                 </svg>
             </button>

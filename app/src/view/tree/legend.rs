@@ -1,21 +1,17 @@
 //! What the colours of the picture mean, with numbers and units.
 
 use leptos::prelude::*;
-use radixscope_export::tree::recency;
-use radixscope_icicle::heat::{clock, hits_end, most_hits};
-use radixscope_icicle::palette::{ReplicaScale, label, replicas_to_text, replicas_token, session_token};
-use radixscope_icicle::raster::MAX_TICKS;
-use radixscope_state::cluster::touch;
+use radixscope_icicle::palette::session_token;
+use radixscope_panels::tree::{
+    NO_SESSION, WorkerKey, hits_end_text, hits_unknown_text, oldest_text, picked_text, replica_steps,
+    replicas_end,
+};
 
 use super::lights;
-use super::state::{HITS_WINDOW_MS, Heat, TreeView};
-use crate::format;
+use super::state::{Heat, TreeView};
 use crate::store::Store;
 use crate::view::chip::{Chip, key_colours};
 use crate::view::control::view;
-
-/// Workers whose colours are listed; of more, the number.
-const LISTED: usize = 20;
 
 /// The line below the picture.
 #[component]
@@ -26,14 +22,14 @@ pub(super) fn Legend(tree: TreeView) -> impl IntoView {
         if heat.get() != Heat::Recency {
             return String::new();
         }
-        let now = tree.store.on_beat(|_| touch(clock(tree.store.now_ms())));
-        let age = tree.store.with_tree(|_, forest| recency::oldest_age_ms(forest, now));
-        recency::end_to_text(recency::end_ms(age.unwrap_or(0)))
+        let now = tree.store.on_beat(|_| tree.store.now_ms());
+        let of_forest = tree.store.with_tree(|_, forest| oldest_text(Some(forest), now));
+        of_forest.unwrap_or_else(|| oldest_text(None, now))
     });
     let has_session = Memo::new(move |_| {
         tree.store.address.with(|address| address.decision.is_none() && !address.session.is_empty())
     });
-    let picked = move || tree.store.picked().map(|worker| format!("dimmed: not on {}", label(worker)));
+    let picked = move || tree.store.picked().map(picked_text);
     view! {
         <div class="tree-legend" style=move || key_colours(tree.store) role="group" aria-label="Legend" data-testid="tree-legend">
             {move || match heat.get() {
@@ -43,7 +39,7 @@ pub(super) fn Legend(tree: TreeView) -> impl IntoView {
                 },
                 Heat::Hits => view! { <Hits tree/> },
                 Heat::Sessions => view! { <Sessions tree/> },
-                Heat::Owners => view! { <Bar what="replicas" from="1" to=Memo::new(move |_| of_workers(tree))/> },
+                Heat::Owners => view! { <Bar what="replicas" from="1" to=Memo::new(move |_| replicas_end(tree.store.drawn.with(Vec::len)))/> },
             }}
             <lights::Key tree/>
             <Show when=move || has_session.get()>
@@ -55,12 +51,6 @@ pub(super) fn Legend(tree: TreeView) -> impl IntoView {
             {move || picked().map(|text| view! { <span class="tl-note" data-testid="legend-picked">{text}</span> })}
         </div>
     }
-}
-
-fn of_workers(tree: TreeView) -> String {
-    let workers = tree.store.drawn.with(Vec::len);
-    let steps = if workers > MAX_TICKS { ", in steps from 17 on" } else { "" };
-    format!("{}{steps}", format::plural(workers as u64, "worker", "workers"))
 }
 
 /// The scale between its ends.
@@ -89,22 +79,15 @@ fn Bar(
 /// Hits of the window, or that nothing is known of them.
 #[component]
 fn Hits(tree: TreeView) -> impl IntoView {
-    let most = Memo::new(move |_| {
-        if tree.known_requests() > 0 { tree.store.with_tree(|_, forest| most_hits(forest)) } else { None }
+    let end = Memo::new(move |_| {
+        let requests = tree.known_requests();
+        tree.store.with_tree(|_, forest| hits_end_text(requests, Some(forest))).flatten()
     });
-    let minutes = HITS_WINDOW_MS / 60_000;
-    let end = move || {
-        let most = most.get().unwrap_or(0);
-        let end = format::plural(hits_end(most).into(), "hit", "hits");
-        format!("{end} in {minutes} min (most: {})", format::count(most.into()))
-    };
     view! {
-        <Show when=move || most.get().is_some() fallback=move || view! {
-            <span class="tl-note" data-testid="legend-hits-unknown">
-                {format!("Hits unknown: no request of the last {minutes} min has a known worker. Routing decisions on NATS or a frontend's log report it.")}
-            </span>
+        <Show when=move || end.with(Option::is_some) fallback=move || view! {
+            <span class="tl-note" data-testid="legend-hits-unknown">{hits_unknown_text()}</span>
         }>
-            <Bar what="requests that found it cached" from="0" to=Memo::new(move |_| end())/>
+            <Bar what="requests that found it cached" from="0" to=Memo::new(move |_| end.get().unwrap_or_default())/>
         </Show>
     }
 }
@@ -117,7 +100,7 @@ fn Sessions(tree: TreeView) -> impl IntoView {
     view! {
         <Show when=has_any fallback=|| view! {
             <span class="tl-note" data-testid="legend-no-session">
-                "No retained decision names a session. Session affinity, request traces or the log report it."
+                {NO_SESSION}
             </span>
         }>
             <span class="tl-workers" data-testid="legend-sessions">
@@ -150,13 +133,11 @@ pub(super) fn Replicas(
 ) -> impl IntoView {
     let workers = Memo::new(move |_| store.on_beat(|shown| shown.cluster.pool_workers(shown.pool)));
     let steps = move || {
-        let of = workers.get();
-        let key = |(shade, replicas)| {
-            let colour = format!("background: var({})", replicas_token(shade));
-            let text = replicas_to_text(&replicas, of.max(2));
+        let key = |(colour, text): (String, String)| {
+            let colour = format!("background: var({colour})");
             view! { <span class="replica-step"><i class="key replicas" style=colour aria-hidden="true"></i><b>{text}</b></span> }
         };
-        ReplicaScale::of(of).steps().map(key).collect_view()
+        replica_steps(workers.get()).into_iter().map(key).collect_view()
     };
     view! {
         <span class="replica-steps" data-testid="legend-replicas" title="Cached on several workers: the more of the pool's workers, the deeper">
@@ -169,19 +150,17 @@ pub(super) fn Replicas(
 #[component]
 fn Owners(tree: TreeView, lanes: Memo<bool>) -> impl IntoView {
     let store = tree.store;
-    let count = move || store.drawn.with(Vec::len);
-    let listed = move || store.drawn.with(|drawn| drawn.iter().take(LISTED).copied().collect::<Vec<_>>());
-    let more = move || count().saturating_sub(LISTED);
+    let key = Memo::new(move |_| store.drawn.with(|drawn| WorkerKey::of(drawn)));
+    let more = move || key.with(|key| key.more.clone());
+    let beyond_ticks = move || key.with(|key| key.beyond_ticks.clone());
     view! {
         <span class="tl-workers" data-testid="legend-workers">
-            <For each=listed key=|worker| *worker let:worker><Chip store worker/></For>
-            {move || (more() > 0).then(|| view! { <span>{format!("+{} more", more())}</span> })}
+            <For each=move || key.with(|key| key.listed.clone()) key=|worker| *worker let:worker><Chip store worker/></For>
+            {move || more().map(|more| view! { <span>{more}</span> })}
         </span>
         <Show when=move || lanes.get() fallback=move || view! {
             <Replicas store what="workers, one tick each"/>
-            <Show when=move || { count() > MAX_TICKS }>
-                <span><i class="key count" aria-hidden="true">"17"</i>{format!("more than {MAX_TICKS} workers: their number")}</span>
-            </Show>
+            {move || beyond_ticks().map(|text| view! { <span><i class="key count" aria-hidden="true">"17"</i>{text}</span> })}
         }>
             <span><i class="key alone" aria-hidden="true"></i>"on this worker only"</span>
             <span><i class="key shared-lane" aria-hidden="true"></i>"muted, with an edge: also on other workers"</span>

@@ -3,21 +3,17 @@
 
 use leptos::prelude::*;
 use radixscope_icicle::lanes::Lanes;
-use radixscope_icicle::lights::{Beam, InFlight, Lights, MOST, MOST_A_SECOND, beam};
+use radixscope_icicle::lights::{Beam, Lights, beam};
 use radixscope_icicle::palette::{label, token};
 use radixscope_icicle::viewport::Viewport;
 use radixscope_model::id::{DecisionId, WorkerIx};
-use radixscope_state::cluster::DecisionEntry;
+use radixscope_panels::tree::{RequestsInFlight, lights_text, lights_title};
 use radixscope_state::tree::forest::Forest;
 
 use super::state::{TreePlacement, TreeView};
-use crate::format;
 use crate::store::{TrackUntilDropped as _, ViewContext, now_ms};
 use crate::theme;
 use crate::view::control::view;
-
-/// Decisions looked at: the latest. A prompt is computed for seconds.
-const LOOKED_AT: usize = 256;
 
 /// A light as it is shown.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -41,51 +37,6 @@ pub(super) struct LightsShown {
     is_still: bool,
     /// The tree is paused, and its lights with it.
     is_paused: bool,
-}
-
-/// What was received of requests in flight.
-#[derive(Default)]
-struct Requests {
-    known: Vec<InFlight>,
-    without_path: usize,
-}
-
-impl Requests {
-    fn of(cluster: &ViewContext<'_>) -> Self {
-        let mut requests = Self::default();
-        let latest = || cluster.cluster.decisions().newest_first().take(LOOKED_AT);
-        // Where no source reports how requests go on, none is known to be computed.
-        let is_reported = latest().any(|decided| has_gone_on(decided));
-        for decided in latest().filter(|decided| decided.pool == cluster.pool) {
-            let is_computed =
-                is_reported && !has_gone_on(decided) && decided.decision.dispatched != Some(false);
-            match Self::path_of(cluster, decided) {
-                Some(path) => requests.known.push(InFlight { is_computed, ..path }),
-                None => requests.without_path += usize::from(is_computed),
-            }
-        }
-        requests
-    }
-
-    fn path_of(cluster: &ViewContext<'_>, decided: &DecisionEntry) -> Option<InFlight> {
-        let decision = &decided.decision;
-        let (path, tree) = (decision.path?, cluster.tree());
-        let end = tree.find(cluster.slot(path.worker)?, path.block_hash)?;
-        let cached = decided.overlap_blocks().and_then(|blocks| u32::try_from(blocks).ok());
-        Some(InFlight {
-            id: decision.id,
-            worker: cluster.slot(decision.worker)?,
-            end,
-            cached: cached.map_or(path.blocks, |cached| cached.min(path.blocks)),
-            is_computed: false,
-        })
-    }
-}
-
-/// Whether its first token or its end was reported.
-fn has_gone_on(decided: &DecisionEntry) -> bool {
-    let progress = &decided.progress;
-    progress.first_token_ms.is_some() || progress.ended_ms.is_some() || progress.ttft_us.is_some()
 }
 
 /// What the picture keeps of lights between frames.
@@ -120,8 +71,7 @@ impl LightsOnStage {
             let store = tree.store;
             let is_at_moment = store.at.get_untracked() != 0 && store.speed.get_untracked() == 0;
             self.is_still = theme::less_motion() || is_at_moment;
-            // Decisions choose by what is on devices; the trees of tiers below are others.
-            let requests = if cluster.tier.is_none() { Requests::of(cluster) } else { Requests::default() };
+            let requests = RequestsInFlight::of(cluster);
             self.lights.update(&requests.known, now_ms(), self.is_still);
             self.unlit = self.lights.unlit(&requests.known);
             self.without_path = requests.without_path;
@@ -213,17 +163,9 @@ pub(super) fn Key(tree: TreeView) -> impl IntoView {
     });
     let text = move || {
         let (lit, unlit, without_path) = counts.get();
-        let mut text = format!("prompts in prefill: {}", format::count(lit as u64));
-        let others = [(unlit, "not drawn"), (without_path, "without a known path")];
-        for (count, what) in others.into_iter().filter(|(count, _)| *count > 0) {
-            text += &format!(", {} {what}", format::count(count as u64));
-        }
-        text
+        lights_text(lit, unlit, without_path)
     };
-    let title = format!(
-        "Each request runs down its prompt to the last block cached on its worker and stays there until its first token. At most {MOST} at a time, {MOST_A_SECOND} new ones a second"
-    );
     view! {
-        <span title=title data-testid="legend-lights"><i class="key light-key" aria-hidden="true"></i>{text}</span>
+        <span title=lights_title() data-testid="legend-lights"><i class="key light-key" aria-hidden="true"></i>{text}</span>
     }
 }

@@ -13,7 +13,6 @@
 //! shows; a live tree alone says nothing. The forest is maintained as long as any panel needs it: a panel says so before
 //! the one it follows is gone.
 
-mod block;
 mod breadcrumb;
 mod brush;
 mod changes;
@@ -28,7 +27,6 @@ mod legend;
 mod lights;
 mod lists;
 mod minimap;
-mod moves;
 mod overview;
 mod paused;
 mod redundancy;
@@ -44,6 +42,7 @@ mod tip;
 mod toolbar;
 
 use leptos::prelude::*;
+use radixscope_panels::tree::{distinct_blocks, shown_of};
 use radixscope_state::tree::Totals;
 
 use crate::format;
@@ -78,7 +77,7 @@ pub fn TreePanel(store: Store, dark: Memo<bool>) -> impl IntoView {
                     <Figure id="tree-hidden" label="cached blocks shown, coldest hidden" value=Memo::new(move |_| shown_of(totals.get()))
                         title="Cached blocks: those in the tree, of all. The tree is full, so what was stored longest ago is hidden"/>
                 </Show>
-                <redundancy::CopiesFigures store/>
+                <redundancy::HeadFigures store/>
             </PanelHead>
             <toolbar::Toolbar tree/>
             <toolbar::HitsNote tree/>
@@ -103,9 +102,7 @@ pub fn TreePanel(store: Store, dark: Memo<bool>) -> impl IntoView {
 /// How many blocks there are: waiting for their parent, and in the tree.
 #[component]
 fn BlockFigures(store: Store, totals: Memo<Totals>) -> impl IntoView {
-    let nodes = Memo::new(move |_| {
-        if store.has_kv_events() { format::count(totals.get().nodes) } else { format::UNKNOWN.to_owned() }
-    });
+    let nodes = Memo::new(move |_| distinct_blocks(totals.get(), store.has_kv_events()));
     let unattached = Memo::new(move |_| totals.get().unattached);
     view! {
         <Show when=move || unattached.get() != 0>
@@ -114,10 +111,4 @@ fn BlockFigures(store: Store, totals: Memo<Totals>) -> impl IntoView {
         </Show>
         <Figure id="nodes" label="distinct blocks" value=nodes title="Distinct blocks in the tree, cached on at least one worker"/>
     }
-}
-
-/// Cached blocks: those in the tree, of all.
-fn shown_of(totals: Totals) -> String {
-    let shown = totals.resident.saturating_sub(totals.hidden);
-    format!("{}/{}", format::count(shown), format::count(totals.resident))
 }

@@ -2,15 +2,14 @@
 //! it in place of tools, lists and details.
 
 use leptos::prelude::*;
-use radixscope_icicle::palette::label;
+use radixscope_panels::tree::shared_text;
 use radixscope_state::tree::forest::Order;
 
-use super::block::BlockSummary;
 use super::breadcrumb::Breadcrumb;
 use super::empty::EmptyTree;
 use super::legend::Replicas;
 use super::paused::PausedNote;
-use super::state::{Hovered, TreePlacement, TreeView};
+use super::state::{BlockSummary, Hovered, TreePlacement, TreeView};
 use super::{BlockFigures, decision_path, input, stage, tip};
 use crate::format;
 use crate::store::Store;
@@ -28,10 +27,7 @@ const OWNERS: usize = 3;
 #[component]
 pub(in crate::view) fn OverviewTree(store: Store, dark: Memo<bool>) -> impl IntoView {
     let totals = Memo::new(move |_| store.on_beat(|c| c.tree().totals()));
-    let shared = Memo::new(move |_| match totals.get() {
-        t if t.nodes == 0 => format::UNKNOWN.to_owned(),
-        t => format::percent(t.shared as f64 / t.nodes as f64),
-    });
+    let shared = Memo::new(move |_| shared_text(totals.get()));
     view! {
         <section class="panel tree" aria-labelledby="tree-title" data-testid="tree-panel">
             <PanelHead store panel=Panel::Tree title="Prefix tree">
@@ -112,21 +108,14 @@ fn DetailBar(tree: TreeView, empty: Memo<bool>) -> impl IntoView {
 
 #[component]
 fn Block(store: Store, block: BlockSummary) -> impl IntoView {
-    let position = format::count(u64::from(block.position));
-    let place = match block.tokens_of() {
-        Some(tokens) => format!("{position} (tokens {tokens})"),
-        None => position,
-    };
+    let (place, all, hash_name) = (block.place(), block.owner_labels(), block.hash_name());
     let touched = block.touched;
     let age = Memo::new(move |_| {
         let now = store.on_beat(|_| store.now_ms());
         format::ago(now.since(touched))
     });
-    let all = block.owners.iter().map(|&w| label(w)).collect::<Vec<_>>().join(" ");
-    let more = block.owners.len().saturating_sub(OWNERS);
-    let more = (more > 0).then(|| format!("+{more}"));
-    let owners =
-        block.owners.iter().take(OWNERS).map(|&worker| view! { <Chip store worker/> }).collect_view();
+    let (named, more) = block.named_owners(OWNERS);
+    let owners = named.iter().map(|&worker| view! { <Chip store worker/> }).collect_view();
     let no_worker = block.owners.is_empty().then_some("no worker");
     let evicted = block.is_evicted.then_some("evicted since");
     view! {
@@ -136,7 +125,7 @@ fn Block(store: Store, block: BlockSummary) -> impl IntoView {
             <div><dt>"Chain"</dt><dd>{format::count(u64::from(block.len))}</dd></div>
             <div><dt>"Subtree"</dt><dd>{format::count(u64::from(block.blocks))}</dd></div>
             <div class="w-age"><dt>"Last stored"</dt><dd>{age}</dd></div>
-            <div class="w-hash"><dt>{if block.names_differ { "Block hash (one of several)" } else { "Block hash" }}</dt>
+            <div class="w-hash"><dt>{hash_name}</dt>
                 <dd class="mono"><span data-testid="detail-hash">{block.hash.to_string()}</span><span class="quiet">{format::hex(block.hash.0)}</span></dd></div>
             <div class="w-tokens"><dt>"Tokens hash"</dt><dd class="mono">{block.tokens.to_string()}</dd></div>
         </dl>

@@ -1,19 +1,11 @@
 //! The tree is paused while the pointer is over it or one of its boxes has the focus: for how long, and what waits.
 
 use leptos::prelude::*;
+use radixscope_panels::tree::PauseReason;
 
 use super::state::TreeView;
 use crate::format;
 use crate::view::control::view;
-
-/// Why the tree is paused.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum PauseReason {
-    /// The pointer is over it.
-    Pointer,
-    /// One of its boxes has the focus of the keyboard.
-    Focus,
-}
 
 /// What may pause the tree, and what does.
 #[derive(Clone, Copy)]
@@ -49,8 +41,7 @@ impl TreeView {
         let reasons = (self.pause.is_over.try_get_value(), self.pause.has_focus.try_get_value());
         // A tree that is taken off the page loses the focus when all that it had is gone already.
         let (Some(is_over), Some(has_focus)) = reasons else { return };
-        let by = if is_over { Some(PauseReason::Pointer) } else { has_focus.then_some(PauseReason::Focus) };
-        self.set_pause_reason(by);
+        self.set_pause_reason(PauseReason::of(is_over, has_focus));
     }
 
     /// Applies all changes until the pointer moves or a key is pressed.
@@ -78,10 +69,7 @@ pub(super) fn PausedNote(tree: TreeView) -> impl IntoView {
         store.waiting().filter(|waiting| *waiting != Default::default())
     });
     let text = move || {
-        let reason = match by.get()? {
-            PauseReason::Pointer => "Paused while the pointer is here",
-            PauseReason::Focus => "Paused while a box has the focus",
-        };
+        let reason = by.get()?.to_text();
         // Two parts, each of which stays whole where there is little room.
         let since = waiting.get().map(|waiting| {
             let stored = format::plural(waiting.stored, "block", "blocks");

@@ -4,15 +4,15 @@ use leptos::prelude::*;
 use radixscope_export::tree::sessions::SessionBoxes;
 use radixscope_export::tree::svg::{self, Drawing, colours::Theme};
 use radixscope_icicle::viewport::Region;
-use radixscope_model::id::{Seq, WorkerIx};
+use radixscope_model::id::WorkerIx;
+use radixscope_panels::tree::{PictureFacts, picture_sums};
 use radixscope_state::cluster::touch;
-use radixscope_state::tree::forest::{Forest, Width};
+use radixscope_state::tree::forest::Forest;
 use wasm_bindgen::JsCast;
 use web_sys::HtmlCanvasElement;
 
 use super::state::{Choice, Heat, TreeView};
 use crate::draw::photo::{self, Caption};
-use crate::format;
 use crate::store::ViewContext;
 use crate::theme;
 use crate::view::control::view;
@@ -34,54 +34,17 @@ pub(super) fn Save(tree: TreeView) -> impl IntoView {
 }
 
 /// What a picture is of.
-struct Facts {
-    title: String,
-    at: String,
-    name: String,
-}
-
-impl Facts {
-    fn of(
-        tree: TreeView,
-        cluster: &ViewContext<'_>,
-        forest: &Forest,
-        region: Region,
-        choice: Choice,
-    ) -> Self {
-        let Seq(seq) = cluster.seq();
-        let now = tree.store.now_ms();
-        // The cluster's time, not that of the reader's machine.
-        let iso = String::from(js_sys::Date::new(&(now.0 as f64).into()).to_iso_string());
-        let width = match choice.arrangement.width {
-            Width::Blocks => "width: cached blocks",
-            Width::Hits => "width: hits of the last 5 min",
-        };
-        let heat = match choice.heat {
-            Heat::Owner => "colour: worker",
-            Heat::Recency => "colour: last use",
-            Heat::Hits => "colour: hits of the last 5 min",
-            Heat::Owners => "colour: replica count",
-            Heat::Sessions => "colour: session",
-        };
-        let pool = match cluster.pool_list().len() {
-            0 | 1 => String::new(),
-            _ => cluster
-                .cluster
-                .pool(cluster.pool)
-                .map_or(String::new(), |pool| format!(" of {}", pool.name())),
-        };
-        let blocks = |n: f64| format::count(n.max(0.0).round() as u64);
-        let part = if region == Region::all(forest) {
-            "all prompts".to_owned()
-        } else {
-            format!("positions {} to {}", blocks(region.top), blocks(region.bottom))
-        };
-        Self {
-            title: format!("Prefix tree{pool}, {part}; {width}; {heat}"),
-            at: format!("{iso}, record {}", format::count(seq)),
-            name: format!("radixscope-tree-{}-{seq}", iso.get(..19).unwrap_or_default().replace(':', "-")),
-        }
-    }
+fn facts(
+    tree: TreeView,
+    shown: &ViewContext<'_>,
+    forest: &Forest,
+    region: Region,
+    choice: &Choice,
+) -> PictureFacts {
+    // The cluster's time, not that of the reader's machine.
+    let now = (tree.store.now_ms().0 as f64).into();
+    let iso = String::from(js_sys::Date::new(&now).to_iso_string());
+    PictureFacts::of(shown, forest, region, choice, &iso)
 }
 
 /// Looks at what is shown now.
@@ -98,7 +61,7 @@ fn save_svg(tree: TreeView) -> String {
         .map_or((1600, 900), |tree| (tree.client_width(), tree.client_height()));
     let dark = tree.dark.get_untracked();
     let drawn = view(tree, |cluster, forest, region, choice| {
-        let facts = Facts::of(tree, cluster, forest, region, choice);
+        let facts = facts(tree, cluster, forest, region, &choice);
         let workers = cluster.workers();
         let names: Vec<(WorkerIx, String)> =
             workers.indexed().map(|(worker, state)| (worker, state.id.to_string())).collect();
@@ -133,14 +96,8 @@ fn save_svg(tree: TreeView) -> String {
 
 fn save_png(tree: TreeView, status_text: RwSignal<String>) {
     let facts = view(tree, |cluster, forest, region, choice| {
-        let facts = Facts::of(tree, cluster, forest, region, choice);
-        let totals = cluster.tree().totals();
-        let sums = format!(
-            "{} distinct blocks, {} on several workers, {} hidden by the limit. Down: position in the prompt",
-            format::count(totals.nodes),
-            format::count(totals.shared),
-            format::count(totals.hidden)
-        );
+        let facts = facts(tree, cluster, forest, region, &choice);
+        let sums = picture_sums(cluster.tree().totals());
         (facts, sums)
     });
     let (Some((facts, sums)), Some(picture), Some(axis)) = (facts, canvas(".picture"), canvas(".axis"))

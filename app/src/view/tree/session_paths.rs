@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use radixscope_export::panel::session::requests;
 use radixscope_icicle::palette::label;
 use radixscope_icicle::viewport::Rect;
+use radixscope_panels::tree::session_text;
 use radixscope_state::cluster::DecisionEntry;
 
 use super::decision_path::{Canvas, Tag, draw_tags, rects};
-use crate::format;
 use crate::store::ViewContext;
 
 /// Requests that are outlined at most: the latest.
@@ -40,10 +40,7 @@ pub(super) fn paint(cluster: &ViewContext<'_>, canvas: &Canvas<'_>, session: &st
         tags.insert(last.left.to_bits() ^ last.bottom.to_bits().rotate_left(32), tag);
     }
     draw_tags(canvas, &tags.into_values().collect::<Vec<_>>());
-    let requests = format::plural(all.len() as u64, "request", "requests");
-    format!(
-        "Session {session}: {requests}, {seen} outlined in the colours of their workers; numbers stand where their cached blocks end."
-    )
+    session_text(session, all.len(), seen)
 }
 
 /// The boxes of a request's prompt that are still there, from the top.

@@ -2,10 +2,11 @@
 
 use leptos::prelude::*;
 use radixscope_model::id::WorkerIx;
+use radixscope_panels::tree::{Ranked, SideTab};
 use radixscope_state::redundancy::BlockSize;
 
 use super::decision::DecisionOnTree;
-use super::lists::{List, Ranked};
+use super::lists::List;
 use super::redundancy::Copies;
 use super::save::Save;
 use super::search::Search;
@@ -16,70 +17,45 @@ use crate::view::chip::Chip;
 use crate::view::control::view;
 use crate::view::memory;
 
-/// What is shown below the block.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Tab {
-    Largest,
-    Hottest,
-    Copies,
-    Decision,
-}
-
-const TABS: [(Tab, &str, &str); 4] = [
-    (Tab::Largest, "largest", "Largest"),
-    (Tab::Hottest, "hottest", "Hottest"),
-    (Tab::Copies, "copies", "Duplicates"),
-    (Tab::Decision, "decision", "Decision"),
-];
-
 /// The column beside the picture.
 #[component]
 pub(super) fn Side(tree: TreeView) -> impl IntoView {
     let size = block_size(tree.store);
     let decision = Memo::new(move |_| tree.store.address.with(|address| address.decision));
-    let chosen = RwSignal::new(Tab::Largest);
+    let chosen = RwSignal::new(SideTab::Largest);
     // A decision that is opened wants to be seen.
     Effect::new(move |_| {
         if decision.get().is_some() {
-            chosen.set(Tab::Decision);
+            chosen.set(SideTab::Decision);
         }
     });
-    let tab = move |(at, (tab, id, name)): (usize, (Tab, &'static str, &'static str))| {
+    let tab = move |(at, tab): (usize, SideTab)| {
         let is_on = move || chosen.get() == tab;
         let key = move |event: web_sys::KeyboardEvent| {
-            let to = match event.key().as_str() {
-                "ArrowRight" => (at + 1) % TABS.len(),
-                "ArrowLeft" => (at + TABS.len() - 1) % TABS.len(),
-                "Home" => 0,
-                "End" => TABS.len() - 1,
-                _ => return,
-            };
+            let Some(to) = SideTab::after(at, &event.key()) else { return };
             event.prevent_default();
-            chosen.set(TABS[to].0);
-            crate::keys::focus(&format!("side-tab-{}", TABS[to].1));
+            chosen.set(to);
+            crate::keys::focus(&to.id());
         };
         view! {
-            <button role="tab" id=format!("side-tab-{id}") data-testid=format!("side-{id}") aria-controls="side-panel"
+            <button role="tab" id=tab.id() data-testid=format!("side-{}", tab.key()) aria-controls="side-panel"
                 aria-selected=move || is_on().to_string() tabindex=move || if is_on() { "0" } else { "-1" }
-                on:click=move |_| chosen.set(tab) on:keydown=key>{name}</button>
+                on:click=move |_| chosen.set(tab) on:keydown=key>{tab.name()}</button>
         }
     };
-    let labelled = move || {
-        let (_, id, _) = TABS.into_iter().find(|(tab, ..)| *tab == chosen.get()).unwrap_or(TABS[0]);
-        format!("side-tab-{id}")
-    };
+    let labelled = move || chosen.get().id();
     view! {
         <Search tree/>
         <Details tree size/>
         <div class="side-tabs" role="tablist" aria-label="Beside the tree">
-            {TABS.into_iter().enumerate().map(tab).collect_view()}
+            {SideTab::ALL.into_iter().enumerate().map(tab).collect_view()}
         </div>
         <div class="side-panel" id="side-panel" role="tabpanel" tabindex="0" aria-labelledby=move || labelled()>
             {move || match chosen.get() {
-                Tab::Largest => view! { <List tree by=Ranked::Largest/> },
-                Tab::Hottest => view! { <List tree by=Ranked::Hottest/> },
-                Tab::Copies => view! { <Copies tree size/> },
-                Tab::Decision => view! { <DecisionOnTree tree/> },
+                SideTab::Largest => view! { <List tree by=Ranked::Largest/> },
+                SideTab::Hottest => view! { <List tree by=Ranked::Hottest/> },
+                SideTab::Copies => view! { <Copies tree size/> },
+                SideTab::Decision => view! { <DecisionOnTree tree/> },
             }}
         </div>
         <Save tree/>

@@ -2,25 +2,22 @@
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_icicle::camera::Goal;
 use radixscope_icicle::crumb::Crumb;
 use radixscope_icicle::palette::Palette;
 use radixscope_icicle::raster::{Drawn, Pixels};
 use radixscope_icicle::viewport::{Region, Viewport};
-use radixscope_icicle::visible;
 use radixscope_model::id::{DecisionId, Seq, WorkerIx};
-use radixscope_state::tree::Tree;
+use radixscope_panels::tree::{How, goal_text, path_to, showing};
 use radixscope_state::tree::forest::{ChainId, Forest};
 use web_sys::HtmlElement;
 
-use super::block::BlockSummary;
-use super::brush::{Brush, How};
+use super::brush::Brush;
 use super::decision_path;
-use super::input::{self, Input};
+use super::input::Input;
 use super::lights::{self, LightsOnStage};
 use super::minimap::Minimap;
 use super::speech::Speech;
-use super::state::{Choice, Hovered, Narrow, TreePlacement, TreeView};
+use super::state::{BlockSummary, Choice, Hovered, TreePlacement, TreeView};
 use super::tip::Tip;
 use crate::draw::annotations::GUTTER;
 use crate::draw::surface::Surface;
@@ -333,7 +330,8 @@ impl Stage {
             }
         };
         let pointer = tree.pointer.get().and_then(|at| self.on_tree(view, at));
-        let (hovered, box_under) = self.hovered(mirror, forest, view, how, pointer);
+        let under = pointer.and_then(|at| how.hovered((mirror, forest), view, &self.drawn, at));
+        let (hovered, box_under) = under.map_or((None, None), |(hovered, of)| (Some(hovered), of));
         for crumb in tree.found.get() {
             if let Some(id) = crumb.chain(mirror) {
                 outline(id, palette.text, 2.0, 4.0);
@@ -364,31 +362,6 @@ impl Stage {
         let x = x * view.scale - f64::from(self.surface.gutter);
         (x >= 0.0).then_some((x, y * view.scale))
     }
-
-    /// What is under the pointer, and the box if it is one.
-    fn hovered(
-        &self,
-        mirror: &Tree,
-        forest: &Forest,
-        view: &Viewport,
-        how: &How,
-        pointer: Option<(f64, f64)>,
-    ) -> (Option<Hovered>, Option<(ChainId, u32)>) {
-        let Some((x, y)) = pointer else { return (None, None) };
-        let Some((across, position)) = how.under(view, x, y) else { return (None, None) };
-        // Slivers have a column each, so a pointer beside a narrow one by less than a column still means it.
-        let slack = view.window().units_per_column();
-        let run = self.drawn.runs.iter().find(|run| {
-            (run.x0 - slack..run.x1 + slack).contains(&across)
-                && (f64::from(run.top)..f64::from(run.bottom)).contains(&position)
-        });
-        if let Some(run) = run {
-            return (Some(Hovered::NarrowBoxes(Narrow::of(run))), None);
-        }
-        let Some((id, position)) = input::at(forest, across, position) else { return (None, None) };
-        let crumb = Crumb::at(mirror, mirror.block_at(forest.chain(id), position), position);
-        (Some(Hovered::Block(crumb)), Some((id, position)))
-    }
 }
 
 /// What the pointer is on: the box and the position in it if it is one.
@@ -408,25 +381,10 @@ impl UnderPointer {
 
 /// Gives the panel's other parts what the camera shows: path and window, as text.
 fn describe(tree: TreeView, cluster: &ViewContext<'_>, forest: &Forest, region: Region) {
-    let mirror = cluster.tree();
     let goal = tree.camera.with_value(|camera| camera.goal());
-    let boxes = match goal {
-        Goal::All => Vec::new(),
-        Goal::Free => visible::spanning(forest, region),
-        Goal::Block(crumb) | Goal::Path(crumb) => {
-            let mut path: Vec<ChainId> =
-                crumb.chain(mirror).map(|id| forest.up(id).collect()).unwrap_or_default();
-            path.reverse();
-            path
-        }
-    };
-    let held = boxes.into_iter().filter(|&id| mirror.held_in(forest.chain(id)) > 0);
-    let mut path: Vec<Crumb> = held.map(|id| Crumb::of(mirror, forest, id)).collect();
-    if let (Goal::Block(crumb) | Goal::Path(crumb), Some(last)) = (goal, path.last_mut()) {
-        *last = crumb;
-    }
+    let path = path_to(goal, region, (cluster.tree(), forest));
     set_if_new(tree.path, path);
-    set_if_new(tree.showing, super::speech::showing(region, forest, cluster.block_tokens()));
+    set_if_new(tree.showing, showing(region, forest, cluster.block_tokens()));
 }
 
 /// Writes on the element what the camera shows, for whoever reads it from outside.
@@ -436,12 +394,7 @@ fn mark(tree: TreeView, region: Region, frame: &HtmlElement) {
             let _ = frame.set_attribute(name, value);
         }
     };
-    let zoom = match tree.camera.with_value(|camera| camera.goal()) {
-        Goal::All => "all".to_owned(),
-        Goal::Free => "free".to_owned(),
-        Goal::Block(crumb) => crumb.hash.to_string(),
-        Goal::Path(crumb) => format!("path to {}", crumb.hash),
-    };
+    let zoom = goal_text(tree.camera.with_value(|camera| camera.goal()));
     set("data-zoom", &zoom);
     let Region { x0, x1, top, bottom } = region;
     set("data-region", &format!("{x0:.3} {x1:.3} {top:.3} {bottom:.3}"));

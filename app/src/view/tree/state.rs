@@ -7,95 +7,18 @@ pub(super) use radixscope_export::tree::svg::Heat;
 use radixscope_icicle::camera::{Camera, Goal};
 use radixscope_icicle::crumb::Crumb;
 use radixscope_icicle::lanes::Lanes;
-use radixscope_model::id::{Millis, PoolIx, Slot};
-use radixscope_state::cluster::{TOUCH_MS, touch};
-use radixscope_state::tree::forest::{Arrangement, NarrowBoxes, Width};
+use radixscope_model::id::{PoolIx, Slot};
+use radixscope_panels::tree::known_requests;
+pub(super) use radixscope_panels::tree::{BlockSummary, Choice, Hovered, Narrow, TreePlacement, key};
 
-use super::block::BlockSummary;
 use super::decision_path::Painted;
 use super::lights::LightsShown;
 use super::paused::TreePause;
-use crate::store::{Store, TIER_KEY, ViewContext};
+use crate::store::{Store, TIER_KEY};
 use crate::view_context::DrawnTree;
-
-/// Keys in the address that only this panel reads.
-pub(super) mod key {
-    /// `hits`: boxes are as wide as their hits; absent: as their blocks.
-    pub(in super::super) const WIDTH: &str = "tree.width";
-    /// `recency`, `hits`, `owners`, `sessions`: what boxes are coloured by; absent: their owners.
-    pub(in super::super) const HEAT: &str = "tree.heat";
-    /// `1`: one lane a worker.
-    pub(in super::super) const LANES: &str = "tree.lanes";
-    /// `1`: the table in place of the picture.
-    pub(in super::super) const TABLE: &str = "tree.table";
-    /// The engine's hash of the block to begin at.
-    pub(in super::super) const BLOCK: &str = "tree.block";
-}
 
 /// From one step of what fades, or waits to be announced, to the next.
 const STEP: Duration = Duration::from_millis(50);
-
-/// How far back hits count.
-pub(super) const HITS_WINDOW_MS: u64 = 5 * 60 * 1_000;
-
-/// Where the tree stands, and so what belongs to it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum TreePlacement {
-    /// A panel that fills the page: wheel and hand move the camera, a click selects, the address says how it looks.
-    Page,
-    /// The same in the panel of changes between two moments: coloured by what changed.
-    Changes,
-    /// A panel among others, on a page that scrolls: a click zooms. Always an icicle by owners.
-    Overview,
-}
-
-/// What the address says about the picture.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Choice {
-    /// Order and width.
-    pub arrangement: Arrangement,
-    /// Colours.
-    pub heat: Heat,
-    /// One lane a worker.
-    pub lanes: bool,
-    /// The table in place of the picture.
-    pub table: bool,
-}
-
-impl Choice {
-    /// Whether the picture cannot be drawn without hits.
-    pub(super) fn needs_hits(&self) -> bool {
-        self.arrangement.width == Width::Hits || self.heat == Heat::Hits
-    }
-}
-
-/// What is under the pointer.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Hovered {
-    /// A block.
-    Block(Crumb),
-    /// Neighbours that are too narrow to be distinguished.
-    NarrowBoxes(Narrow),
-}
-
-/// Sums over neighbours that are too narrow to be distinguished, and all that is below them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Narrow {
-    /// Boxes.
-    pub boxes: u32,
-    /// Blocks that somebody holds.
-    pub blocks: u32,
-    /// Workers 0 … 63 that hold one of them, a bit each.
-    pub workers: u64,
-    /// Hits.
-    pub hits: u32,
-}
-
-impl Narrow {
-    pub(super) fn of(run: &NarrowBoxes) -> Self {
-        Self { boxes: run.chains, blocks: run.blocks, workers: run.workers, hits: run.hits }
-    }
-}
 
 /// A place of the pointer, as in [`TreeView::pointer`], and what was under it then.
 type PointerSample = ((f64, f64), Option<Hovered>);
@@ -153,31 +76,9 @@ pub(super) struct TreeView {
     drawn: StoredValue<DrawnTree>,
 }
 
-/// Requests within the window of hits of which it is known how much of the prompt the chosen worker held.
-pub(super) fn known_requests(cluster: &ViewContext<'_>, now: Millis) -> u32 {
-    cluster.tree().requests(touch(now).saturating_sub((HITS_WINDOW_MS / TOUCH_MS) as u32))
-}
-
 impl TreeView {
     pub(super) fn new(form: TreePlacement, store: Store, dark: Memo<bool>) -> Self {
-        let choice = Memo::new(move |_| {
-            store.address.with(|address| {
-                if form != TreePlacement::Page {
-                    let arrangement = Arrangement { order: address.order, ..Arrangement::default() };
-                    return Choice { arrangement, ..Choice::default() };
-                }
-                let is = |key: &str, value: &str| address.other(key).as_deref() == Some(value);
-                let heat = Heat::ALL.into_iter().find(|heat| is(key::HEAT, heat.as_str()));
-                let width = if is(key::WIDTH, "hits") { Width::Hits } else { Width::Blocks };
-                let hits_window = (HITS_WINDOW_MS / TOUCH_MS) as u32;
-                Choice {
-                    arrangement: Arrangement { order: address.order, width, hits_window },
-                    heat: heat.unwrap_or_default(),
-                    lanes: is(key::LANES, "1"),
-                    table: is(key::TABLE, "1"),
-                }
-            })
-        });
+        let choice = Memo::new(move |_| store.address.with(|address| Choice::of(form, address)));
         let tree = Self {
             form,
             store,

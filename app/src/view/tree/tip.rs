@@ -2,38 +2,22 @@
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_insight::changes::{BlockChange, ChangeTree};
 use radixscope_model::id::WorkerIx;
+use radixscope_panels::tree::tip_place;
 
-use super::block::BlockSummary;
-use super::state::{Hovered, Narrow, TreePlacement, TreeView};
+use super::state::{BlockSummary, Hovered, Narrow, TreePlacement, TreeView};
 use crate::format;
 use crate::view::chip::Chip;
 use crate::view::control::view;
 
 /// Workers named one by one.
 const NAMED: usize = 8;
-/// From the pointer to the text, CSS pixels.
-const AWAY_PX: f64 = 14.0;
-
 /// Follows the pointer. Nothing in it can be pointed at, and screen readers have another text.
 #[component]
 pub(super) fn Tip(tree: TreeView, frame: NodeRef<html::Div>) -> impl IntoView {
     let place = move || {
         let Some(((x, y), frame)) = tree.pointer.get().zip(frame.get()) else { return String::new() };
-        let (width, height) = (f64::from(frame.client_width()), f64::from(frame.client_height()));
-        // On the side of the pointer where there is more room.
-        let across = if x > width / 2.0 {
-            format!("right:{}px", (width - x + AWAY_PX).round() as i64)
-        } else {
-            format!("left:{}px", (x + AWAY_PX).round() as i64)
-        };
-        let down = if y > height / 2.0 {
-            format!("bottom:{}px", (height - y + AWAY_PX).round() as i64)
-        } else {
-            format!("top:{}px", (y + AWAY_PX).round() as i64)
-        };
-        format!("{across};{down}")
+        tip_place((x, y), (f64::from(frame.client_width()), f64::from(frame.client_height())))
     };
     let text = move || match tree.hovered.get()? {
         Hovered::Block(_) => tree.pointed.get().map(|block| view! { <Block tree block/> }),
@@ -82,32 +66,12 @@ fn Block(tree: TreeView, block: BlockSummary) -> impl IntoView {
 /// What is known of neighbours that are too narrow to be distinguished.
 #[component]
 pub(super) fn Many(tree: TreeView, narrow: Narrow) -> impl IntoView {
-    let many = tree.store.workers.get() > 64;
-    let text =
-        if tree.form == TreePlacement::Changes { changed_text(narrow) } else { many_text(narrow, many) };
+    let text = match tree.form {
+        TreePlacement::Changes => narrow.to_text_of_changes(),
+        TreePlacement::Page | TreePlacement::Overview => narrow.to_text(tree.store.workers.get() > 64),
+    };
     view! {
         <p><b>{text}</b></p>
         <p class="quiet">"Too narrow to separate: zoom in to see them"</p>
     }
-}
-
-/// `37 boxes, 1,204 blocks: kept, stored`.
-fn changed_text(narrow: Narrow) -> String {
-    let changes: Vec<&str> = ChangeTree::in_bits(narrow.workers).map(BlockChange::as_str).collect();
-    let boxes = format::plural(narrow.boxes.into(), "box", "boxes");
-    format!("{boxes}, {}: {}", format::plural(narrow.blocks.into(), "block", "blocks"), changes.join(", "))
-}
-
-/// `37 boxes, 1,204 blocks, 3 workers`. Of more than 64 workers the mask knows only the first.
-fn many_text(narrow: Narrow, beyond_mask: bool) -> String {
-    let workers = u64::from(narrow.workers.count_ones());
-    let more = if beyond_mask { " or more" } else { "" };
-    let hits = (narrow.hits > 0).then(|| format!(", {}", format::plural(narrow.hits.into(), "hit", "hits")));
-    format!(
-        "{}, {}, {}{more}{}",
-        format::plural(narrow.boxes.into(), "box", "boxes"),
-        format::plural(narrow.blocks.into(), "block", "blocks"),
-        format::plural(workers, "worker", "workers"),
-        hits.unwrap_or_default()
-    )
 }

@@ -2,134 +2,19 @@
 
 use leptos::prelude::*;
 use radixscope_icicle::camera::Goal;
-use radixscope_icicle::visible;
 use radixscope_model::record::Tier;
-use radixscope_state::tree::forest::{Order, Width};
+use radixscope_panels::tree::{CONTROLS, Segment, Segments, hits_note};
+use radixscope_state::tree::forest::Width;
 
 use super::input::zoom_step;
-use super::state::{Choice, Heat, TreeView, key};
-use crate::format;
+use super::state::TreeView;
 use crate::store::TIER_KEY;
 use crate::view::control::view;
 use crate::view::figure::Empty;
 use crate::view::hint::HintList;
 
-/// One of several, of which exactly one is chosen.
-#[derive(Clone, Copy)]
-struct ToolbarSegment {
-    /// For tests and for the browser's name of the group.
-    id: &'static str,
-    label: &'static str,
-    title: &'static str,
-    is_on: fn(&Choice) -> bool,
-    choose: fn(TreeView),
-}
-
-const WIDTHS: [ToolbarSegment; 2] = [
-    ToolbarSegment {
-        id: "width-blocks",
-        label: "Blocks",
-        title: "A box is as wide as the blocks in it and below it",
-        is_on: |choice| choice.arrangement.width == Width::Blocks,
-        choose: |tree| set(tree, key::WIDTH, None),
-    },
-    ToolbarSegment {
-        id: "width-hits",
-        label: "Hits, 5 min",
-        title: "A box is as wide as the requests of the last 5 minutes that were sent to a worker on which its first block was cached",
-        is_on: |choice| choice.arrangement.width == Width::Hits,
-        choose: |tree| set(tree, key::WIDTH, Some("hits")),
-    },
-];
-
-const ORDERS: [ToolbarSegment; 2] = [
-    ToolbarSegment {
-        id: "order-size",
-        label: "Largest left",
-        title: "Siblings by width: what matters most stands left, and places change as widths do",
-        is_on: |choice| choice.arrangement.order == Order::LeftHeavy,
-        choose: |tree| tree.store.address.update(|address| address.order = Order::LeftHeavy),
-    },
-    ToolbarSegment {
-        id: "order-stable",
-        label: "Fixed",
-        title: "Siblings by their hash: a box keeps its neighbours whatever happens",
-        is_on: |choice| choice.arrangement.order == Order::Stable,
-        choose: |tree| tree.store.address.update(|address| address.order = Order::Stable),
-    },
-];
-
-const COLOURS: [ToolbarSegment; 5] = [
-    ToolbarSegment {
-        id: "heat-owner",
-        label: "Worker",
-        title: "The colour of the one worker on which a box is cached; where it is on several, deeper for more",
-        is_on: |choice| choice.heat == Heat::Owner,
-        choose: |tree| set(tree, key::HEAT, None),
-    },
-    ToolbarSegment {
-        id: "heat-recency",
-        label: "Recency",
-        title: "When a worker last stored, or a request last used, a block of the box",
-        is_on: |choice| choice.heat == Heat::Recency,
-        choose: |tree| set(tree, key::HEAT, Some(Heat::Recency.as_str())),
-    },
-    ToolbarSegment {
-        id: "heat-hits",
-        label: "Hits",
-        title: "Requests of the last 5 minutes that were sent to a worker on which the box was cached",
-        is_on: |choice| choice.heat == Heat::Hits,
-        choose: |tree| set(tree, key::HEAT, Some(Heat::Hits.as_str())),
-    },
-    ToolbarSegment {
-        id: "heat-owners",
-        label: "Replica count",
-        title: "On how many workers the box is cached",
-        is_on: |choice| choice.heat == Heat::Owners,
-        choose: |tree| set(tree, key::HEAT, Some(Heat::Owners.as_str())),
-    },
-    ToolbarSegment {
-        id: "heat-sessions",
-        label: "Session",
-        title: "The session whose requests found the box cached, by the retained decisions: colours for the eight with most requests",
-        is_on: |choice| choice.heat == Heat::Sessions,
-        choose: |tree| set(tree, key::HEAT, Some(Heat::Sessions.as_str())),
-    },
-];
-
-const VIEWS: [ToolbarSegment; 3] = [
-    ToolbarSegment {
-        id: "view-icicle",
-        label: "Icicle",
-        title: "One picture of all workers' blocks",
-        is_on: |choice| !choice.lanes && !choice.table,
-        choose: |tree| set_view(tree, false, false),
-    },
-    ToolbarSegment {
-        id: "view-lanes",
-        label: "Lanes",
-        title: "One picture a worker, the same prefix at the same place in each",
-        is_on: |choice| choice.lanes && !choice.table,
-        choose: |tree| set_view(tree, true, false),
-    },
-    ToolbarSegment {
-        id: "view-table",
-        label: "Table",
-        title: "The same as a list that can be unfolded",
-        is_on: |choice| choice.table,
-        choose: |tree| set_view(tree, false, true),
-    },
-];
-
 fn set(tree: TreeView, key: &'static str, value: Option<&'static str>) {
     tree.store.address.update(|address| address.set_other(key, value));
-}
-
-fn set_view(tree: TreeView, lanes: bool, table: bool) {
-    tree.store.address.update(|address| {
-        address.set_other(key::LANES, lanes.then_some("1"));
-        address.set_other(key::TABLE, table.then_some("1"));
-    });
 }
 
 /// The controls above the picture.
@@ -141,10 +26,7 @@ pub(super) fn Toolbar(tree: TreeView) -> impl IntoView {
     });
     view! {
         <div class="tree-tools">
-            <Segments tree name="Width" of=WIDTHS.to_vec()/>
-            <Segments tree name="Order" of=ORDERS.to_vec()/>
-            <Segments tree name="Colour" of=COLOURS.to_vec()/>
-            <Segments tree name="View" of=VIEWS.to_vec()/>
+            {CONTROLS.map(|of| view! { <SegmentGroup tree of/> }).into_iter().collect_view()}
             <Tiers tree/>
             <span class="spacer"></span>
             <div class="seg-group" role="group" aria-label="Zoom">
@@ -162,13 +44,14 @@ pub(super) fn Toolbar(tree: TreeView) -> impl IntoView {
 }
 
 #[component]
-fn Segments(tree: TreeView, name: &'static str, of: Vec<ToolbarSegment>) -> impl IntoView {
-    let one = move |segment: ToolbarSegment| {
+fn SegmentGroup(tree: TreeView, of: Segments) -> impl IntoView {
+    let name = of.name;
+    let one = move |segment: &'static Segment| {
         let is_on = Memo::new(move |_| (segment.is_on)(&tree.choice.get()));
         view! {
             <label title=segment.title class:on=is_on>
                 <input type="radio" name=format!("tree-{name}") data-testid=segment.id prop:checked=is_on
-                    on:change=move |_| (segment.choose)(tree)/>
+                    on:change=move |_| tree.store.address.update(segment.choose)/>
                 {segment.label}
             </label>
         }
@@ -176,7 +59,7 @@ fn Segments(tree: TreeView, name: &'static str, of: Vec<ToolbarSegment>) -> impl
     view! {
         <div class="seg-group" role="radiogroup" aria-label=name>
             <span class="seg-name" aria-hidden="true">{name}</span>
-            <span class="seg">{of.into_iter().map(one).collect_view()}</span>
+            <span class="seg">{of.all.iter().map(one).collect_view()}</span>
         </div>
     }
 }
@@ -214,21 +97,9 @@ pub(super) fn HitsNote(tree: TreeView) -> impl IntoView {
     let known = Memo::new(move |_| if needs.get() { tree.known_requests() } else { 0 });
     let note = Memo::new(move |_| {
         let requests = known.get();
-        if requests == 0 {
-            return "No hit is known in the last 5 minutes, so hits rank nothing".to_owned();
-        }
         tree.store.on_beat(|_| ());
-        let left_out = tree.store.with_tree(|mirror, forest| {
-            let all = forest.sums().blocks;
-            let is_hits = forest.arrangement().width == Width::Hits;
-            let without = if is_hits { visible::without_hit(mirror, forest) } else { 0 };
-            let (blocks, of) = (format::count(without.into()), format::count(all.into()));
-            (without > 0)
-                .then(|| format!(". {blocks} of {of} blocks are in boxes without a hit and are hidden"))
-        });
-        let requests = format::plural(requests.into(), "request", "requests");
-        let left_out = left_out.flatten().unwrap_or_default();
-        format!("Hits of the last 5 minutes, from {requests} whose cached blocks are known{left_out}")
+        let of_tree = tree.store.with_tree(|mirror, forest| hits_note(requests, Some((mirror, forest))));
+        of_tree.unwrap_or_else(|| hits_note(requests, None))
     });
     view! {
         <Show when=move || needs.get() && tree.store.ready()>

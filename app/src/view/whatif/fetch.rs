@@ -3,46 +3,14 @@
 use leptos::prelude::*;
 use radixscope_insight::whatif::{Blocks, Hashes};
 use radixscope_model::id::DecisionId;
+use radixscope_panels::whatif::FetchedPrompt;
 use serde::Deserialize;
 use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{RequestInit, Response};
 
-use super::asking::InputFault;
 use crate::net::response::{error_message, json};
 use crate::net::source;
-
-/// Where fetching stands.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub(super) enum FetchedPrompt {
-    /// Nothing was requested.
-    #[default]
-    Nothing,
-    /// Under way.
-    Waiting(DecisionId),
-    /// It came, or why it did not.
-    Done(DecisionId, Result<Blocks, String>),
-}
-
-impl FetchedPrompt {
-    fn id(&self) -> Option<DecisionId> {
-        match self {
-            FetchedPrompt::Nothing => None,
-            FetchedPrompt::Waiting(id) | FetchedPrompt::Done(id, _) => Some(*id),
-        }
-    }
-
-    /// The prompt of `wanted`.
-    pub(super) fn blocks(&self, wanted: DecisionId) -> Result<Blocks, InputFault> {
-        match self {
-            FetchedPrompt::Done(id, Ok(blocks)) if *id == wanted => Ok(blocks.clone()),
-            FetchedPrompt::Done(id, Err(why)) if *id == wanted => {
-                Err(InputFault::new("decision", why.clone()))
-            }
-            _ => Err(InputFault::hint("decision", "Fetching the prompt's hashes from the server …")),
-        }
-    }
-}
 
 /// Fetches the prompt of `id`, unless that was done.
 pub(super) fn fetch(into: RwSignal<FetchedPrompt>, id: DecisionId) {

@@ -1,76 +1,32 @@
 //! How the cluster differs: workers left out, made busier, added.
 
 use leptos::prelude::*;
-use radixscope_insight::whatif::{Adjustment, Busy, CandidateRef, MAX_ADDED, WorkerChanges};
-use radixscope_router::{Formula, example};
+use radixscope_insight::whatif::{CandidateRef, MAX_ADDED, WorkerChanges};
+use radixscope_panels::whatif::{
+    FleetTable, InputFault, LoadPart, busy, exclude, is_excluded, name, pool, set_busy,
+};
 
-use super::asking::{InputFault, Mode, QueryState, more};
+use super::asking::QueryState;
 use super::field::FaultOf;
-use super::response::name;
-use crate::store::{Store, ViewContext};
+use crate::store::Store;
 use crate::view::chip::Chip;
 use crate::view::control::view;
-
-/// Workers listed: more could not be worked with by hand.
-const LISTED: usize = 64;
-
-/// What of a load is changed.
-#[derive(Clone, Copy)]
-enum LoadPart {
-    Prefill,
-    Decode,
-    Requests,
-}
-
-impl LoadPart {
-    fn of(self, busy: &Busy) -> i64 {
-        let adjust = match self {
-            LoadPart::Prefill => busy.prefill_tokens,
-            LoadPart::Decode => busy.decode_blocks,
-            LoadPart::Requests => busy.active_requests,
-        };
-        match adjust {
-            Adjustment::Add(by) => by,
-            Adjustment::Keep | Adjustment::Set(_) => 0,
-        }
-    }
-
-    fn set(self, busy: &mut Busy, by: i64) {
-        let part = match self {
-            LoadPart::Prefill => &mut busy.prefill_tokens,
-            LoadPart::Decode => &mut busy.decode_blocks,
-            LoadPart::Requests => &mut busy.active_requests,
-        };
-        *part = more(by);
-    }
-}
 
 #[component]
 pub(super) fn Fleet(store: Store, asking: QueryState, fault: Memo<Option<InputFault>>) -> impl IntoView {
     let workers = Memo::new(move |_| {
-        store.on_beat(|shown| {
-            let pool = asking.pool(shown);
-            ViewContext { pool, ..*shown }.drawn_workers().collect::<Vec<_>>()
-        })
+        let (mode, decision) = (asking.mode.get(), asking.decision.get());
+        store.on_beat(|shown| FleetTable::workers(shown, pool(shown, mode, &decision)))
     });
-    let listed = Memo::new(move |_| {
-        if asking.mode.get() == Mode::Example {
-            return (0..example::COSTS.len() as u32).map(CandidateRef::Example).collect::<Vec<_>>();
-        }
-        let added = asking.changes.with(|changes| changes.added);
-        workers
-            .get()
-            .into_iter()
-            .take(LISTED)
-            .map(CandidateRef::Worker)
-            .chain((0..added).map(CandidateRef::Added))
-            .collect()
+    let table = Memo::new(move |_| {
+        let (mode, formula) = (asking.mode.get(), asking.options.with(|options| options.formula));
+        workers.with(|workers| asking.changes.with(|changes| FleetTable::of(workers, mode, formula, changes)))
     });
-    let counts_requests =
-        Memo::new(move |_| asking.options.with(|o| matches!(o.formula, Formula::D | Formula::E)));
-    let added = Memo::new(move |_| asking.changes.with(|changes| changes.added));
-    let is_changed = Memo::new(move |_| asking.changes.with(|changes| *changes != WorkerChanges::default()));
-    let unlisted = move || workers.with(Vec::len).saturating_sub(LISTED);
+    let is = move |part: fn(&FleetTable) -> bool| Memo::new(move |_| table.with(part));
+    let counts_requests = is(|table| table.counts_requests);
+    let (can_add, can_remove, can_reset) =
+        (is(|table| table.can_add), is(|table| table.can_remove), is(|table| table.can_reset));
+    let unlisted = Memo::new(move |_| table.with(|table| table.unlisted.clone()));
     view! {
         <fieldset class="fleet">
             <legend>"Workers"</legend>
@@ -83,21 +39,19 @@ pub(super) fn Fleet(store: Store, asking: QueryState, fault: Memo<Option<InputFa
                     <Show when=move || counts_requests.get()><th scope="col">"± requests"</th></Show>
                 </tr></thead>
                 <tbody>
-                    <For each=move || listed.get() key=|who| *who let:who>
+                    <For each=move || table.with(|table| table.listed.clone()) key=|who| *who let:who>
                         <Row store asking who counts_requests/>
                     </For>
                 </tbody>
             </table>
-            <Show when=move || unlisted() != 0>
-                <p class="quiet">{move || format!("{} more workers are weighed but not listed", unlisted())}</p>
-            </Show>
+            {move || unlisted.get().map(|text| view! { <p class="quiet">{text}</p> })}
             <FaultOf fault fields=&["workers"]/>
             <div class="row buttons">
-                <button class="plain" data-testid="whatif-add" disabled=move || added.get() == MAX_ADDED
+                <button class="plain" data-testid="whatif-add" disabled=move || !can_add.get()
                     on:click=move |_| asking.changes.update(|c| c.added = (c.added + 1).min(MAX_ADDED))>"Add an idle worker"</button>
-                <button class="plain" data-testid="whatif-remove" disabled=move || added.get() == 0
+                <button class="plain" data-testid="whatif-remove" disabled=move || !can_remove.get()
                     on:click=move |_| asking.changes.update(|c| c.added = c.added.saturating_sub(1))>"Remove one"</button>
-                <button class="plain" data-testid="whatif-as-is" disabled=move || !is_changed.get()
+                <button class="plain" data-testid="whatif-as-is" disabled=move || !can_reset.get()
                     on:click=move |_| asking.changes.set(WorkerChanges::default())>"Reset"</button>
             </div>
         </fieldset>
@@ -113,23 +67,19 @@ fn Row(store: Store, asking: QueryState, who: CandidateRef, counts_requests: Mem
             view! { <span class="chip">{called.clone()}</span> }
         }
     };
-    let is_out = move || asking.changes.with(|changes| changes.left_out.contains(&who));
+    let is_out = move || asking.changes.with(|changes| is_excluded(changes, who));
     let leave = move |event| {
         let is_out = event_target_checked(&event);
-        asking.changes.update(|changes| {
-            changes.left_out.retain(|other| *other != who);
-            if is_out {
-                changes.left_out.push(who);
-            }
-        });
+        asking.changes.update(|changes| exclude(changes, who, is_out));
     };
     let number = move |part: LoadPart, what: &str, step: &'static str| {
         let set = move |event| {
-            let by = event_target_value(&event).trim().parse().unwrap_or(0);
-            asking.set_busy(who, |busy| part.set(busy, by));
+            let typed = event_target_value(&event);
+            asking.changes.update(|changes| set_busy(changes, who, part, &typed));
         };
+        let value = move || asking.changes.with(|changes| part.of(&busy(changes, who)).to_string());
         view! {
-            <input type="number" step=step prop:value=move || part.of(&asking.busy(who)).to_string()
+            <input type="number" step=step prop:value=move || value()
                 aria-label=format!("{called}: {what}, more or less") on:change=set/>
         }
     };

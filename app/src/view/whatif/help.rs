@@ -3,29 +3,25 @@
 use crate::view::control::view;
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_router::{Scores, example, score};
+use radixscope_panels::whatif::{ExampleRow, example_rows};
 
 /// The button and its dialog.
 #[component]
-pub(super) fn Explained() -> impl IntoView {
+pub(in crate::view) fn Explained() -> impl IntoView {
     let dialog = NodeRef::<html::Dialog>::new();
     let open = move |_| {
         if let Some(dialog) = dialog.get_untracked().filter(|dialog| !dialog.open()) {
             let _ = dialog.show_modal();
         }
     };
-    let workers = example::workers();
-    let mut scores = Scores::default();
-    score(&example::SETTINGS, &example::REQUEST, &workers, &mut scores);
-    let rows = workers.iter().enumerate().map(|(at, worker)| {
-        let terms = scores.terms_of(worker);
-        let wins = if at == example::CHOSEN { " ← selected" } else { "" };
+    let row = |ExampleRow { number, cached, prefill, decode, cost, wins }: ExampleRow| {
+        let wins = if wins { " ← selected" } else { "" };
         view! {
-            <tr><th scope="row">{at + 1}</th><td class="n">{worker.overlap.device}</td>
-                <td class="n">{terms.prefill_blocks}</td><td class="n">{terms.decode_blocks}</td>
-                <td class="n"><b>{terms.cost}</b>{wins}</td></tr>
+            <tr><th scope="row">{number}</th><td class="n">{cached}</td><td class="n">{prefill}</td><td class="n">{decode}</td>
+                <td class="n"><b>{cost}</b>{wins}</td></tr>
         }
-    });
+    };
+    let rows = example_rows().into_iter().map(row);
     view! {
         <button class="plain" on:click=open data-testid="whatif-help">"How the cost is computed"</button>
         <dialog node_ref=dialog class="help" aria-labelledby="whatif-help-title">

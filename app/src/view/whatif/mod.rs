@@ -5,18 +5,18 @@ mod asking;
 mod fetch;
 mod field;
 mod fleet;
-mod help;
+pub(super) mod help;
 mod prompt;
 mod response;
 mod settings;
 
 use leptos::prelude::*;
-use radixscope_model::id::{BlockHash, DecisionId, Millis, Worker};
+use radixscope_model::id::Millis;
+use radixscope_panels::whatif::{self, InputFault, MomentText, Wanted};
 
-use self::asking::{InputFault, QueryState};
+use self::asking::QueryState;
 use self::response::{OfflineReplay, ResponseView};
-use crate::format;
-use crate::store::{Store, now_ms, time_of_day};
+use crate::store::{Store, now_ms, zone};
 use crate::url::Panel;
 use crate::view::control::view;
 use crate::view::figure::PanelHead;
@@ -84,72 +84,51 @@ fn Moment(
         offline_seq.set(Some(copy.cluster.seq().0));
         offline.set_value(Some(copy));
     };
-    let text = move || match offline_seq.get() {
-        Some(seq) => {
-            let at =
-                offline.with_value(|offline| offline.as_ref().map_or(Millis(0), |offline| offline.at_ms));
-            format!("Fixed at {}, record {}", time_of_day(at), format::count(seq))
-        }
-        None => match store.at.get() {
-            0 => "Live state".to_owned(),
-            at => format!("State at {}", time_of_day(Millis(at))),
-        },
-    };
+    let moment = Memo::new(move |_| {
+        let at_ms =
+            || offline.with_value(|offline| offline.as_ref().map_or(Millis(0), |offline| offline.at_ms));
+        let fixed = offline_seq.get().map(|seq| (at_ms(), seq));
+        MomentText::of(fixed, store.at.get(), zone())
+    });
+    let is_fixed = move || moment.with(|moment| moment.is_fixed);
     view! {
-        <span class="moment" class:frozen=move || offline_seq.get().is_some() data-testid="whatif-moment">{move || text()}</span>
-        <button type="button" class="plain" on:click=toggle aria-pressed=move || offline_seq.get().is_some().to_string() data-testid="whatif-freeze">
-            {move || match (offline_seq.get().is_some(), store.at.get()) {
-                (false, _) => "Freeze",
-                (true, 0) => "Back to live",
-                (true, _) => "Unfreeze",
-            }}
+        <span class="moment" class:frozen=is_fixed data-testid="whatif-moment">{move || moment.with(|moment| moment.state.clone())}</span>
+        <button type="button" class="plain" on:click=toggle aria-pressed=move || is_fixed().to_string() data-testid="whatif-freeze">
+            {move || moment.with(|moment| moment.button)}
         </button>
     }
 }
 
 /// Takes what the address asks about, now and whenever it changes; else the latest decision, as soon as there is one.
 fn begin(store: Store, asking: QueryState) {
-    let requested = Memo::new(move |_| {
-        store
-            .address
-            .with(|address| (address.decision, address.other("prefix"), address.other("example").is_some()))
-    });
+    let wanted = Memo::new(move |_| store.address.with(Wanted::of));
     let begun = StoredValue::new(false);
-    Effect::new(move |before: Option<(Option<DecisionId>, Option<String>, bool)>| {
+    Effect::new(move |before: Option<Option<Wanted>>| {
         if !store.ready() {
-            return (None, None, false);
+            return None;
         }
-        let requested = requested.get();
-        let (decision, prefix, is_example) = &requested;
-        if before.as_ref() != Some(&requested) {
-            if let Some(id) = decision {
-                asking.choose_decision(store, *id);
-                begun.set_value(true);
-            } else if let Some((worker, block)) = prefix.as_deref().and_then(parse_prefix) {
-                asking.use_deployed(store);
-                asking.choose_prefix(worker, block);
-                begun.set_value(true);
-            } else if *is_example {
-                asking.use_example();
-                begun.set_value(true);
+        let wanted = wanted.get();
+        if before.as_ref() != Some(&wanted) {
+            match &wanted {
+                None => {}
+                Some(Wanted::Decision(id)) => asking.choose_decision(store, *id),
+                Some(Wanted::Prefix(worker, block)) => {
+                    asking.use_deployed(store);
+                    asking.choose_prefix(*worker, *block);
+                }
+                Some(Wanted::Example) => asking.use_example(),
             }
+            begun.update_value(|begun| *begun |= wanted.is_some());
         }
-        requested
+        wanted
     });
     Effect::new(move |_| {
         if begun.get_value() {
             return;
         }
-        if let Some(id) = store.on_beat(prompt::latest_decision) {
+        if let Some(id) = store.on_beat(whatif::latest) {
             begun.set_value(true);
             asking.choose_decision(store, id);
         }
     });
-}
-
-/// `ID/RANK:BLOCK_HASH`.
-fn parse_prefix(text: &str) -> Option<(Worker, BlockHash)> {
-    let (worker, block) = text.rsplit_once(':')?;
-    let (id, rank) = worker.split_once('/').unwrap_or((worker, "0"));
-    Some((Worker::new(id.parse().ok()?, rank.parse().ok()?), BlockHash(block.parse().ok()?)))
 }

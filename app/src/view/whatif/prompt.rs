@@ -1,21 +1,19 @@
 //! The prompt, in whichever form the reader has it.
 
 use leptos::prelude::*;
-use radixscope_icicle::palette::label;
-use radixscope_model::id::{DecisionId, WorkerIx};
-use radixscope_state::cluster::DecisionEntry;
+use radixscope_model::id::DecisionId;
+use radixscope_panels::paste;
+use radixscope_panels::whatif::{
+    InputFault, Mode, TokenIds, cached_prefix_of_latest, describe, latest, newer, older, prefix_workers,
+};
 
-use super::asking::{InputFault, Mode, QueryState};
+use super::asking::QueryState;
 use super::fetch;
 use super::field::FaultOf;
-use crate::format::{self, UNKNOWN};
-use crate::paste;
-use crate::store::{Store, ViewContext, time_of_day};
+use crate::format;
+use crate::store::{Store, ViewContext, zone};
 use crate::view::control::view;
 use crate::view::prompt_text::PromptText;
-
-/// Workers to choose from in a list.
-const LISTED: usize = 64;
 
 #[component]
 pub(super) fn PromptForm(store: Store, asking: QueryState, fault: Memo<Option<InputFault>>) -> impl IntoView {
@@ -35,7 +33,7 @@ pub(super) fn PromptForm(store: Store, asking: QueryState, fault: Memo<Option<In
         Mode::Text => {
             let on_tokens = Callback::new(move |given: Option<_>| {
                 let (ids, described) = given.unwrap_or_default();
-                asking.set_token_ids(ids, described);
+                asking.tokens.set(TokenIds { ids, described, complaint: None });
             });
             view! { <PromptText state=asking.text on_tokens/> <Seeding asking/> }
         }
@@ -69,7 +67,7 @@ pub(super) fn PromptForm(store: Store, asking: QueryState, fault: Memo<Option<In
 fn Recorded(store: Store, asking: QueryState) -> impl IntoView {
     let described = Memo::new(move |_| {
         let id = asking.decision.with(|text| text.trim().parse().ok().map(DecisionId))?;
-        store.on_beat(|cluster| cluster.decisions().get(id).map(describe))
+        store.on_beat(|cluster| cluster.decisions().get(id).map(|decided| describe(decided, zone())))
     });
     let step = move |pick: fn(&ViewContext<'_>, Option<DecisionId>) -> Option<DecisionId>| {
         let now = asking.decision_id();
@@ -98,7 +96,7 @@ fn Recorded(store: Store, asking: QueryState) -> impl IntoView {
                 on:change=move |event| asking.decision.set(event_target_value(&event))/>
             <button class="plain" on:click=move |_| step(older) data-testid="whatif-older">"Older"</button>
             <button class="plain" on:click=move |_| step(newer) data-testid="whatif-newer">"Newer"</button>
-            <button class="plain" on:click=move |_| step(latest) data-testid="whatif-latest">"Latest"</button>
+            <button class="plain" on:click=move |_| step(|shown, _| latest(shown)) data-testid="whatif-latest">"Latest"</button>
         </div>
         <p class="help-line" data-testid="whatif-described">{move || described.get()}</p>
         <div class="row" role="radiogroup" aria-label="State the prompt is scored on">
@@ -108,70 +106,19 @@ fn Recorded(store: Store, asking: QueryState) -> impl IntoView {
     }
 }
 
-/// The decisions of the pools shown, newest first.
-fn in_pool<'a>(shown: &ViewContext<'a>) -> impl DoubleEndedIterator<Item = &'a DecisionEntry> + use<'a> {
-    let ViewContext { cluster, only, .. } = *shown;
-    cluster.decisions().newest_first().filter(move |decided| only.is_none_or(|only| only == decided.pool))
-}
-
-/// The latest decision whose candidates are known, else the latest.
-fn latest(cluster: &ViewContext<'_>, _: Option<DecisionId>) -> Option<DecisionId> {
-    let has_candidates = |decided: &&DecisionEntry| !decided.decision.candidates.is_empty();
-    let found = in_pool(cluster).find(has_candidates).or_else(|| in_pool(cluster).next());
-    found.map(|decided| decided.decision.id)
-}
-
-/// See [`latest`]; for the panel's beginning.
-pub(super) fn latest_decision(cluster: &ViewContext<'_>) -> Option<DecisionId> {
-    latest(cluster, None)
-}
-
-fn older(cluster: &ViewContext<'_>, now: Option<DecisionId>) -> Option<DecisionId> {
-    let Some(now) = now else { return latest(cluster, None) };
-    in_pool(cluster).map(|decided| decided.decision.id).find(|&id| id < now)
-}
-
-fn newer(cluster: &ViewContext<'_>, now: Option<DecisionId>) -> Option<DecisionId> {
-    let Some(now) = now else { return latest(cluster, None) };
-    in_pool(cluster).rev().map(|decided| decided.decision.id).find(|&id| id > now)
-}
-
-fn describe(decided: &DecisionEntry) -> String {
-    let decision = &decided.decision;
-    let number = |n: Option<u64>| n.map_or(UNKNOWN.to_owned(), format::count);
-    let request = decision.request_id.as_deref().map(|id| format!(", request {id}")).unwrap_or_default();
-    format!(
-        "{} at {}: {} had {} of {} blocks cached, {}{request}",
-        label(decision.worker),
-        time_of_day(decided.decided_ms()),
-        label(decision.worker),
-        number(decided.overlap_blocks()),
-        number(decision.isl_blocks),
-        format::plural(decision.candidates.len() as u64, "candidate known", "candidates known"),
-    )
-}
-
 #[component]
 fn Prefix(store: Store, asking: QueryState) -> impl IntoView {
     let workers = Memo::new(move |_| {
         let drawn = store.drawn.get();
-        store.peek(|cluster| {
-            let id = |&ix: &WorkerIx| Some((ix, cluster.worker(ix)?.id.to_string()));
-            drawn.iter().take(LISTED).filter_map(id).collect::<Vec<_>>()
-        })
+        store.peek(|shown| prefix_workers(shown, &drawn))
     });
     let of_latest = move |_| {
-        let found = store.peek(|cluster| {
-            let end = in_pool(cluster).find_map(|decided| decided.decision.path)?;
-            Some((cluster.worker(end.worker)?.id, end.block_hash))
-        });
-        if let Some((worker, block)) = found {
+        if let Some((worker, block)) = store.peek(cached_prefix_of_latest) {
             asking.choose_prefix(worker, block);
         }
     };
     let options = move || {
-        let options = workers.get().into_iter().map(|(ix, id)| {
-            let title = format!("{} ({id})", label(ix));
+        let options = workers.get().into_iter().map(|(id, title)| {
             let value = id.clone();
             view! { <option value=value selected=move || asking.prefix_worker.get() == id>{title}</option> }
         });
@@ -207,7 +154,7 @@ fn Tokens(asking: QueryState) -> impl IntoView {
         <label for="whatif-tokens">"Token ids, however they are separated"</label>
         <textarea id="whatif-tokens" rows="5" spellcheck="false" data-testid="whatif-tokens"
             placeholder="[3, 2086, 203, 1140, …] up to 2,000,000 ids or 8 MiB"
-            on:input=move |event| asking.paste_token_ids(&event_target_value(&event))></textarea>
+            on:input=move |event| asking.tokens.set(TokenIds::pasted(&event_target_value(&event)))></textarea>
         <p class="help-line">{move || asking.tokens.with(|tokens| tokens.described.clone())}</p>
         {move || complaint().map(|text| view! { <p class="field-fault" role="alert" data-testid="whatif-complaint">{text}</p> })}
         <Seeding asking/>

@@ -1,42 +1,21 @@
 //! The response as it is shown: computed again for every touch of a field, and at a readable pace as the state changes.
 
 use leptos::prelude::*;
-use radixscope_icicle::palette::label;
-use radixscope_insight::whatif::{self, CandidateRef, Prompt, WhatIf, WhatIfResponse, WhatIfState};
+use radixscope_insight::whatif::WhatIf;
 use radixscope_model::id::Millis;
-use radixscope_router::explain::Short;
-use radixscope_state::cluster::{Cluster, PoolState};
+use radixscope_panels::whatif::{InputFault, Response, ResponseResult, respond};
+use radixscope_state::cluster::Cluster;
 
-use super::asking::{InputFault, QueryState};
-use crate::format;
+use super::asking::QueryState;
 use crate::store::{Store, ViewContext, now_ms};
 use crate::view::control::view;
-use crate::view::costs::{CostLegend, CostRow, CostRows};
-
-/// Rows shown.
-const ROWS: usize = 48;
+use crate::view::costs::{CostLegend, CostRows};
 
 /// A state that was retained: the page's own goes on.
 pub(super) struct OfflineReplay {
     pub cluster: Cluster,
     pub at_ms: Millis,
 }
-
-/// What is shown.
-#[derive(Clone, PartialEq, Default)]
-pub(super) struct Response {
-    pub rows: Vec<CostRow>,
-    more: usize,
-    headline: String,
-    cost_gap: String,
-    prompt: String,
-    versus: Option<(String, bool)>,
-    notes: Vec<String>,
-    partial: Option<String>,
-}
-
-/// The response, or what is wrong with the request.
-pub(super) type ResponseResult = Result<Response, InputFault>;
 
 /// Asks whenever the question changes, and with `tick` as the state does. The last time it took is written to `took_us`.
 pub(super) fn keep_current(
@@ -52,20 +31,8 @@ pub(super) fn keep_current(
         let start = now_ms();
         let is_offline = offline_seq.get().is_some();
         let ask = |cluster: &ViewContext<'_>, now: Millis| -> ResponseResult {
-            let question = asking.question(cluster)?;
-            let state = WhatIfState { cluster: cluster.cluster, active: None, now_ms: now };
-            let result = engine.try_update_value(|engine| match engine.score(state, &question) {
-                Ok(scored) => {
-                    let mut response = shown(cluster, &scored);
-                    if cluster.pool_list().len() > 1 && !matches!(question.prompt, Prompt::Example) {
-                        let pool = whatif::pool(cluster, &question);
-                        let name = cluster.cluster.pool(pool).map(PoolState::name).unwrap_or_default();
-                        response.prompt.push_str(&format!(" · pool {name}"));
-                    }
-                    Ok(response)
-                }
-                Err(refused) => Err(InputFault::new(refused.field(), sentence(&refused.to_string()))),
-            });
+            let query = asking.query();
+            let result = engine.try_update_value(|engine| respond(engine, cluster, now, query));
             result.unwrap_or_else(|| Err(InputFault::new("prompt", "The panel is closed")))
         };
         let result = if is_offline {
@@ -90,95 +57,6 @@ pub(super) fn keep_current(
     })
 }
 
-/// As a sentence begins. The text is ours, in English.
-fn sentence(text: &str) -> String {
-    let mut chars = text.chars();
-    chars
-        .next()
-        .map_or(String::new(), |first| std::iter::once(first.to_ascii_uppercase()).chain(chars).collect())
-}
-
-/// What a candidate is called here.
-pub(super) fn name(who: CandidateRef) -> String {
-    match who {
-        CandidateRef::Worker(worker) => label(worker),
-        CandidateRef::Added(number) => format!("New {}", number + 1),
-        CandidateRef::Example(number) => format!("Worker {}", number + 1),
-    }
-}
-
-fn shown(cluster: &Cluster, scored: &WhatIfResponse<'_>) -> Response {
-    let scores = scored.scores;
-    let likeliest = scores.probabilities().iter().copied().fold(0.0, f64::max);
-    let recorded_cost = |who| {
-        let decided = cluster.decisions().get(scored.versus?.decision)?;
-        let mut candidates = decided.decision.candidates.iter();
-        candidates
-            .find(|candidate| CandidateRef::Worker(candidate.worker) == who)
-            .map(|candidate| candidate.cost)
-    };
-    let rows: Vec<CostRow> = scored
-        .ranked()
-        .take(ROWS)
-        .map(|c| CostRow {
-            worker: match c.candidate.worker {
-                CandidateRef::Worker(worker) => Some(worker),
-                CandidateRef::Added(_) | CandidateRef::Example(_) => None,
-            },
-            label: name(c.candidate.worker),
-            rank: c.rank,
-            overlap_blocks: c.candidate.overlap_blocks,
-            terms: c.terms,
-            probability: Some(c.probability),
-            is_chosen: c.probability > 0.0 && c.probability >= likeliest,
-            marks: [c.is_actual.then_some("actual choice"), c.is_changed.then_some("load changed")]
-                .into_iter()
-                .flatten()
-                .collect(),
-            ghost: recorded_cost(c.candidate.worker),
-            about: format!(
-                "Load: {}. {} prompt tokens queued, {} with this prompt",
-                c.load_from.to_text(),
-                format::count(c.load.active_prefill_tokens),
-                format::plural(c.load.decode_blocks, "block", "blocks")
-            ),
-        })
-        .collect();
-    let winners: Vec<&str> = rows.iter().filter(|row| row.is_chosen).map(|row| row.label.as_str()).collect();
-    // Not all of them need be among the rows.
-    let wins = |chance: &&f64| **chance > 0.0 && **chance >= likeliest;
-    let winning = scores.probabilities().iter().filter(wins).count();
-    let headline = match winners.as_slice() {
-        [] => "No worker can be chosen".to_owned(),
-        [one] if scores.choice_count() > 1 => format!("{one} is most likely"),
-        [one] => format!("{one} wins"),
-        many if winning <= 4 => format!("{} tie", many.join(", ")),
-        _ => format!("{} workers tie", format::count(winning as u64)),
-    };
-    let cost_gap = match scores.cost_gap_blocks() {
-        None => "One candidate, no cost gap".to_owned(),
-        Some(0.0) => "The lowest cost is shared: a tie".to_owned(),
-        Some(cost_gap) => format!("Cost gap {} blocks to the next", Short(cost_gap)),
-    };
-    let request = scored.request;
-    let prompt = format!(
-        "{} in {} of {}",
-        format::plural(request.isl_tokens, "token", "tokens"),
-        format::plural(request.blocks(), "block", "blocks"),
-        request.block_size_tokens
-    );
-    Response {
-        more: scores.len() - rows.len(),
-        rows,
-        headline,
-        cost_gap,
-        prompt,
-        versus: scored.versus.map(|versus| (versus.sentence(name), versus.changes_worker)),
-        notes: scored.notes.to_vec(),
-        partial: scored.partial.map(str::to_owned),
-    }
-}
-
 /// The right half of the panel.
 #[component]
 pub(super) fn ResponseView(
@@ -192,10 +70,7 @@ pub(super) fn ResponseView(
     let headline = of(|shown| shown.headline.clone());
     let cost_gap = of(|shown| shown.cost_gap.clone());
     let prompt = of(|shown| shown.prompt.clone());
-    let more = of(|shown| match shown.more {
-        0 => String::new(),
-        more => format!("and {} more", format::count(more as u64)),
-    });
+    let more = of(|shown| shown.more.clone());
     let fault = Memo::new(move |_| result.with(|result| result.as_ref().err().cloned()));
     let versus =
         Memo::new(move |_| result.with(|result| result.as_ref().ok().and_then(|shown| shown.versus.clone())));
@@ -221,7 +96,7 @@ pub(super) fn ResponseView(
                 </div>
                 {move || versus.get().map(|(sentence, changes_worker)| view! {
                     <p class="versus" class:flips=changes_worker data-testid="whatif-versus">
-                        <b>{if changes_worker { "Change worker" } else { "Same worker" }}</b>" "{sentence}
+                        <b>{Response::versus_head(changes_worker)}</b>" "{sentence}
                     </p>
                 })}
                 <CostRows store rows/>
