@@ -4,8 +4,8 @@
 //! in a state does not run backwards, so that after a moment an hour ahead it would stand for an hour. A step of the clock counts once it
 //! has lasted.
 
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{LazyLock, OnceLock, PoisonError, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use radixscope_model::id::Millis;
@@ -15,12 +15,44 @@ const STEP_MS: u64 = 2_000;
 /// A step is followed once it has lasted so long.
 const LASTS_MS: u64 = 30_000;
 
+/// A clock that stands still goes on so many times slower: whoever waits for the next second's work still sees it done.
+const STANDS_STILL: u64 = 1_000;
+
+/// Where the clock stands still; empty in all but demos.
+static STILL: OnceLock<RwLock<Still>> = OnceLock::new();
+
 /// Now, as Unix milliseconds.
 pub(crate) fn now() -> Millis {
+    let real_ms = real_ms();
+    let still = STILL.get().map(|still| *still.read().unwrap_or_else(PoisonError::into_inner));
+    Millis(still.map_or(real_ms, |still| still.read(real_ms)))
+}
+
+/// From here on it is `at`, and hardly any time passes.
+pub(crate) fn stand_still(at: Millis) {
+    let still = Still { at_ms: at.0, since_ms: real_ms() };
+    let set = STILL.get_or_init(|| RwLock::new(still));
+    *set.write().unwrap_or_else(PoisonError::into_inner) = still;
+}
+
+/// A time at which the clock stands still, and the system's time since when.
+#[derive(Clone, Copy)]
+struct Still {
+    at_ms: u64,
+    since_ms: u64,
+}
+
+impl Still {
+    fn read(self, real_ms: u64) -> u64 {
+        self.at_ms + real_ms.saturating_sub(self.since_ms) / STANDS_STILL
+    }
+}
+
+fn real_ms() -> u64 {
     static CLOCK: LazyLock<(Instant, Clock)> = LazyLock::new(|| (Instant::now(), Clock::at(system_ms())));
     let (began, clock) = &*CLOCK;
     let running_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Millis(clock.read(system_ms(), running_ms))
+    clock.read(system_ms(), running_ms)
 }
 
 fn system_ms() -> u64 {
@@ -75,9 +107,16 @@ pub(crate) fn random() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Clock, LASTS_MS};
+    use super::{Clock, LASTS_MS, Still};
 
     const BEGAN: u64 = 1_800_000_000_000;
+
+    #[test]
+    fn a_clock_that_stands_still_goes_on_a_thousand_times_slower() {
+        let still = Still { at_ms: BEGAN + 5_000, since_ms: BEGAN + 9_000 };
+        let read = |after_ms: u64| still.read(BEGAN + after_ms) - BEGAN;
+        assert_eq!([8_000, 9_000, 9_999, 69_000].map(read), [5_000, 5_000, 5_000, 5_060]);
+    }
     const HOUR: u64 = 3_600_000;
 
     #[test]

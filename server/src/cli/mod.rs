@@ -64,7 +64,6 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Export(export) => (&export.log, check::DEFAULT_LOG),
         Command::Sources(probe) => (&probe.log, check::DEFAULT_LOG),
         Command::Plan(plan) => (&plan.log, check::DEFAULT_LOG),
-        #[cfg(feature = "kubernetes")]
         Command::Deploy(deploy) => (&deploy.log, check::DEFAULT_LOG),
     };
     // A pipeline must not mistake a failed check for a finding.
@@ -140,6 +139,8 @@ async fn run_async(command: Command) -> Result<ExitCode, Failure> {
         Command::Replay(options) => replay::run(*options, stopped).await,
         #[cfg(feature = "kubernetes")]
         Command::Deploy(options) => deploy::run(*options).await,
+        #[cfg(not(feature = "kubernetes"))]
+        Command::Deploy(_) => Err(in_kubernetes::needs_feature("deploy")),
         Command::Serve(options) => serve::run(*options, stopped).await,
         Command::Stage(options) => stage::run(*options, stopped).await,
         Command::Demo(options) => match options.nats.clone() {

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use anyhow::anyhow;
-
 use super::Failure;
 use super::server::Feed;
-use crate::config::Sources;
+use crate::config::{InvalidOption, Sources};
 use crate::source::discovery::DiscoverySource;
 use crate::source::gate::Gate;
 use crate::source::nats::Whereabouts;
@@ -33,9 +31,14 @@ impl std::fmt::Display for Table {
 /// Refuses `--kubernetes`.
 pub(super) async fn find(from: &mut Sources) -> Result<Option<InKubernetes>, Failure> {
     match from.kubernetes.kubernetes {
-        true => Err(Failure::Usage(anyhow!("--kubernetes: this binary was built without Kubernetes"))),
+        true => Err(needs_feature("--kubernetes")),
         false => Ok(None),
     }
+}
+
+/// Refuses what needs Kubernetes.
+pub(super) fn needs_feature(asked_for: &str) -> Failure {
+    Failure::Usage(InvalidOption::needs_feature(asked_for, "kubernetes").into())
 }
 
 impl InKubernetes {

@@ -13,4 +13,12 @@ impl InvalidOption {
     pub(crate) fn new(option: impl Into<String>, why: impl ToString) -> Self {
         Self { option: option.into(), why: why.to_string() }
     }
+
+    /// What was asked for needs a cargo feature that this binary was built without.
+    pub fn needs_feature(option: impl Into<String>, feature: &str) -> Self {
+        let why = format!(
+            "this binary was built without the cargo feature {feature}, which the released one has; build with --features full"
+        );
+        Self::new(option, why)
+    }
 }

@@ -29,7 +29,7 @@ pub struct OtlpUrl(Url);
 
 impl OtlpUrl {
     /// The address of log records, under the path that OTLP gives them.
-    pub(crate) fn logs(&self) -> Url {
+    pub fn logs(&self) -> Url {
         let mut url = self.0.clone();
         url.set_path(&format!("{}v1/logs", self.0.path()));
         url
@@ -51,7 +51,7 @@ impl FromStr for OtlpUrl {
 
 /// A header, which may be a secret.
 #[derive(Clone)]
-pub struct OtlpHeader(pub(crate) (HeaderName, HeaderValue));
+pub struct OtlpHeader(pub (HeaderName, HeaderValue));
 
 impl std::fmt::Debug for OtlpHeader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -4,8 +4,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use object_store::path::Path;
-
 /// What is written or read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RecordingAt {
@@ -67,8 +65,8 @@ pub struct StoreAt {
     pub kind: StoreKind,
     /// The bucket; Azure calls it container.
     pub bucket: String,
-    /// The object's name or what the names begin with; empty: all of the bucket.
-    pub prefix: Path,
+    /// The object's name or what the names begin with, without a slash at either end; empty: all of the bucket.
+    pub prefix: String,
 }
 
 impl StoreAt {
@@ -84,16 +82,20 @@ impl StoreAt {
                 "expected {scheme}://BUCKET/PREFIX; endpoint and credentials are set by environment variables"
             ));
         }
-        let prefix = Path::parse(prefix.trim_matches('/'));
-        let prefix = prefix.map_err(|_| "expected a prefix without empty parts, such as dynamo/cluster=a")?;
-        Ok(Self { kind, bucket: bucket.to_owned(), prefix })
+        let prefix = prefix.trim_matches('/');
+        let is_part =
+            |part: &str| !matches!(part, "" | "." | "..") && !part.contains(|c: char| c.is_ascii_control());
+        if !prefix.is_empty() && !prefix.split('/').all(is_part) {
+            return Err("expected a prefix without empty parts, such as dynamo/cluster=a".to_owned());
+        }
+        Ok(Self { kind, bucket: bucket.to_owned(), prefix: prefix.to_owned() })
     }
 }
 
 impl fmt::Display for StoreAt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, bucket, prefix } = self;
-        let slash = if prefix.as_ref().is_empty() { "" } else { "/" };
+        let slash = if prefix.is_empty() { "" } else { "/" };
         write!(f, "{}://{bucket}{slash}{prefix}", kind.scheme())
     }
 }
@@ -117,6 +119,8 @@ mod tests {
             "http://bucket/x",
             "s3://b/a//c",
             "s3://b/../c",
+            "s3://b/./c",
+            "s3://b/a\nc",
         ] {
             let error = read(wrong).unwrap_err();
             assert!(!error.contains("secret"), "{error}");

@@ -1,11 +1,7 @@
 //! Decisions as a Parquet file: the columns of the CSV, with types. Unknown is null. Integers are unsigned, 64 bits; text is
-//! written as received. Beside a recording that goes to a store, rows are appended to a file as decisions end, because a Parquet file
-//! cannot be read before its end is written.
+//! written as received.
 
-use std::borrow::Cow;
-use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Write};
-use std::path::Path;
+use std::io::Write;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -17,77 +13,13 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 
-use serde::{Deserialize, Serialize};
-
-use radixscope_export::rows::{DECISION_COLUMNS, DecisionFields, ReadColumn};
+use radixscope_export::rows::{DECISION_COLUMNS, ReadColumn};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
+
+use super::decision_values::{DecisionValues, Value};
 
 /// Rows of a row group; they are buffered until it is written.
 const GROUP_ROWS: usize = 16 * 1024;
-
-/// Largest row: beyond it the file of rows is damaged.
-const MAX_ROW_BYTES: usize = 1 << 20;
-
-/// A value of a column.
-#[derive(Serialize, Deserialize)]
-enum Value {
-    Whole(Option<u64>),
-    Real(Option<f64>),
-    Text(Option<String>),
-    Flag(bool),
-}
-
-/// The values of a decision's columns, in their order.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct DecisionValues(Vec<Value>);
-
-impl DecisionValues {
-    /// `None` if the state does not know its worker, as in the API.
-    pub(crate) fn of(cluster: &Cluster, decided: &DecisionEntry) -> Option<Self> {
-        let fields = DecisionFields::of(cluster, decided)?;
-        let value = |&(_, column): &(&str, ReadColumn)| match column {
-            ReadColumn::Whole(read) => Value::Whole(read(fields)),
-            ReadColumn::Real(read) => Value::Real(read(fields).filter(|value| value.is_finite())),
-            ReadColumn::Text(read) => Value::Text(read(fields).map(Cow::into_owned)),
-            ReadColumn::Flag(read) => Value::Flag(read(fields)),
-        };
-        Some(Self(DECISION_COLUMNS.iter().map(value).collect()))
-    }
-
-    /// As it stands in a file of rows: after its length in four bytes, the least first.
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let row = postcard::to_allocvec(self).unwrap_or_default();
-        let len = u32::try_from(row.len()).unwrap_or(u32::MAX);
-        [&len.to_le_bytes()[..], &row].concat()
-    }
-
-    /// The next one of a file of rows; `None` at its end, or where what follows was not wholly written.
-    fn read(from: &mut impl Read) -> Option<Self> {
-        let mut len = [0; 4];
-        from.read_exact(&mut len).ok()?;
-        let len = usize::try_from(u32::from_le_bytes(len)).ok().filter(|&len| len <= MAX_ROW_BYTES)?;
-        let mut row = vec![0; len];
-        from.read_exact(&mut row).ok()?;
-        postcard::from_bytes(&row).ok().filter(|row: &Self| row.0.len() == DECISION_COLUMNS.len())
-    }
-}
-
-/// Makes a Parquet file of a file of rows. Whether there are any.
-///
-/// # Errors
-/// One of the files cannot be read or written.
-pub(super) fn parquet_of_rows(rows: &Path, parquet: &Path) -> anyhow::Result<bool> {
-    let mut rows = BufReader::new(File::open(rows)?);
-    let Some(first) = DecisionValues::read(&mut rows) else { return Ok(false) };
-    let mut file = Decisions::begin(BufWriter::new(File::create(parquet)?))?;
-    let mut next = Some(first);
-    while let Some(row) = next {
-        file.push_values(row)?;
-        next = DecisionValues::read(&mut rows);
-    }
-    file.end()?.into_inner()?.sync_all()?;
-    Ok(true)
-}
 
 /// Buffered values of a column.
 enum Values {
@@ -178,7 +110,11 @@ impl<W: Write + Send> Decisions<W> {
         DecisionValues::of(cluster, decided).map_or(Ok(()), |row| self.push_values(row))
     }
 
-    fn push_values(&mut self, row: DecisionValues) -> std::io::Result<()> {
+    /// Adds the values of a decision.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(super) fn push_values(&mut self, row: DecisionValues) -> std::io::Result<()> {
         for (values, value) in self.columns.iter_mut().zip(row.0) {
             values.push(value);
         }
@@ -229,7 +165,7 @@ fn schema() -> Result<Type, ParquetError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use bytes::Bytes;
     use parquet::file::reader::{FileReader as _, SerializedFileReader};
     use parquet::record::Field;
@@ -241,7 +177,8 @@ mod tests {
 
     use super::*;
 
-    fn decided() -> Cluster {
+    /// A state with one decision of which much is known, and one of which nothing is.
+    pub(in crate::recording) fn decided() -> Cluster {
         let all = Decision {
             request_id: Some("=a,\"b\"".into()),
             router: Some(u64::MAX - 1),
@@ -320,25 +257,5 @@ mod tests {
         let share = |at: usize| rows[at].get_column_iter().find(|(name, _)| *name == "overlap_share");
         assert_eq!(share(1).map(|(_, share)| share), Some(&Field::Double(0.25)));
         assert_eq!(share(0).map(|(_, share)| share), Some(&Field::Null));
-    }
-
-    #[test]
-    fn rows_that_were_written_make_the_same_file_and_a_torn_one_ends_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let (rows, parquet) = (folder.path().join("a.rows"), folder.path().join("a.parquet"));
-        let cluster = decided();
-        let mut file = Decisions::begin(Vec::new()).unwrap();
-        let mut written = Vec::new();
-        for decided in cluster.decisions().newest_first() {
-            file.push(&cluster, decided).unwrap();
-            written.extend(DecisionValues::of(&cluster, decided).unwrap().encode());
-        }
-        let torn = DecisionValues::of(&cluster, cluster.decisions().newest_first().next().unwrap()).unwrap();
-        written.extend(&torn.encode()[..20]);
-        std::fs::write(&rows, &written).unwrap();
-        assert!(parquet_of_rows(&rows, &parquet).unwrap());
-        assert_eq!(std::fs::read(&parquet).unwrap(), file.end().unwrap());
-        std::fs::write(&rows, [0xff; 64]).unwrap();
-        assert!(!parquet_of_rows(&rows, &parquet).unwrap(), "no row is readable");
     }
 }

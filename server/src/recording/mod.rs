@@ -3,13 +3,18 @@
 //! and syncs it (`fsync`) once a second, so that a crash loses at most a second. Errors are shown as the state of a source and
 //! retried; the live view is not affected.
 
+#[cfg_attr(not(feature = "object-store"), allow(dead_code, reason = "only uploads take files from it"))]
+mod backlog;
 mod copy;
+mod decision_values;
 mod decisions;
+#[cfg_attr(not(feature = "parquet"), path = "without_parquet.rs")]
 mod decisions_parquet;
 mod files;
 mod opened;
 mod redact;
 mod source;
+#[cfg_attr(not(feature = "object-store"), path = "without_store.rs")]
 mod store;
 
 use std::path::PathBuf;
@@ -32,16 +37,17 @@ use radixscope_state::cluster::{Cluster, DecisionEntry};
 use crate::config::StoreAt;
 use crate::hub::Published;
 use crate::hub::spacing::Spacing;
+use backlog::Backlog;
+pub(crate) use backlog::StoredStatus;
 pub(crate) use copy::copy;
+use decision_values::DecisionValues;
 pub(crate) use decisions::FinishedDecisions;
-use decisions_parquet::DecisionValues;
 pub(crate) use decisions_parquet::Decisions as DecisionsParquet;
 use files::Files;
 pub(crate) use opened::{Newest, RecordingReader, log_fetched, newest, open, open_between};
 pub(crate) use redact::{Redacted, RedactionKey, Redactor};
 pub(crate) use source::run as report_status;
-pub(crate) use store::StoredStatus;
-use store::{Backlog, Store};
+use store::Store;
 
 /// Maximum queued items: several minutes of ten batches per second.
 const MAX_QUEUED: usize = 4_096;

@@ -17,7 +17,7 @@ use radixscope_sim::{Channel, Config, Simulation, Topology, WireMessage};
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::Shutdown;
 use crate::stage::{Driver, Order, simulator};
-use crate::time::now;
+use crate::time::{now, stand_still};
 
 /// Interval between simulation steps.
 const STEP: Duration = Duration::from_millis(50);
@@ -25,6 +25,9 @@ const STEP: Duration = Duration::from_millis(50);
 const WARM_UP_STEP_MS: u64 = 250;
 /// Steps that may be queued for the hub.
 const STEPS_AHEAD: usize = 4;
+/// Where the clock stands still, it does so this long after the warm-up: what waits for more reports of a request is completed by
+/// then.
+const STANDS_AFTER_MS: u64 = 5_000;
 /// Maximum simulated time per step: time during which the machine slept is skipped.
 const MAX_STEP_MS: u64 = 5_000;
 
@@ -33,8 +36,15 @@ const MAX_STEP_MS: u64 = 5_000;
 pub struct Pace {
     /// Simulated time before the start, in milliseconds.
     pub warm_up_ms: u64,
-    /// Simulated seconds per second.
+    /// Simulated seconds per second. 0: nothing more happens after the warm-up, and the clock stands still, so that what is shown
+    /// stays the same.
     pub speed: f64,
+}
+
+impl Pace {
+    fn stands_still(self) -> bool {
+        self.speed == 0.0
+    }
 }
 
 /// An owned [`WireMessage`].
@@ -93,7 +103,11 @@ pub async fn run(config: Config, pace: Pace, driver: Driver, to: SourceHandle, s
 
 /// What runs now.
 fn live_text(config: &Config, speed: f64, is_paused: bool) -> String {
-    let speed = if speed == 1.0 { String::new() } else { format!(", {speed} times as fast") };
+    let speed = match speed {
+        0.0 => ", at a standstill".to_owned(),
+        1.0 => String::new(),
+        _ => format!(", {speed} times as fast"),
+    };
     let paused = if is_paused { ", paused" } else { "" };
     format!("simulated traffic{speed}{paused}: {}", in_text(config))
 }
@@ -139,6 +153,10 @@ pub(crate) fn start(
 ) -> mpsc::Receiver<Steps> {
     let (steps, ahead) = mpsc::channel(STEPS_AHEAD);
     tokio::spawn(async move {
+        if pace.stands_still() {
+            // However long the warm-up takes on this machine.
+            stand_still(now());
+        }
         let begin = Millis(now().0.saturating_sub(pace.warm_up_ms));
         let mut simulation = match Simulation::new(config, begin) {
             Ok(simulation) => simulation,
@@ -161,6 +179,9 @@ pub(crate) fn start(
             }
             simulation
         });
+        if pace.stands_still() {
+            stand_still(Millis(warmed_up + STANDS_AFTER_MS));
+        }
         if let Ok(simulation) = ran.await {
             let live = Live { simulation, driver, speed: pace.speed, is_paused: false };
             live.run(Millis(warmed_up), steps, stopped).await;
@@ -201,6 +222,9 @@ impl Live {
             }
             let until = Millis(simulated_ms as u64);
             let time_of_day = |simulated: Millis| {
+                if speed == 0.0 {
+                    return at;
+                }
                 let ago_ms = until.since(simulated) as f64 / speed;
                 Millis(at.0.saturating_sub(ago_ms as u64))
             };

@@ -62,6 +62,7 @@ impl HttpClient {
     }
 
     /// The same after sending `body`, with `headers` beside its type.
+    #[cfg_attr(not(feature = "otlp-export"), allow(dead_code, reason = "only decisions are sent by POST"))]
     pub(super) async fn post(
         &self,
         url: &Url,

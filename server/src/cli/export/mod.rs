@@ -70,16 +70,16 @@ struct Outputs {
 
 /// Decisions on standard output.
 enum Decisions {
-    Csv(DecisionsCsv<Stdout>),
+    Csv(Box<DecisionsCsv<Stdout>>),
     Json(BufWriter<Stdout>),
-    Parquet(DecisionsParquet<Stdout>),
+    Parquet(Box<DecisionsParquet<Stdout>>),
 }
 
 impl Decisions {
     fn begin(form: DecisionsAs) -> anyhow::Result<Self> {
         let out = std::io::stdout();
         Ok(match form {
-            DecisionsAs::Csv => Self::Csv(DecisionsCsv::begin(out)?),
+            DecisionsAs::Csv => Self::Csv(Box::new(DecisionsCsv::begin(out)?)),
             DecisionsAs::Json => {
                 let mut to = BufWriter::new(out);
                 to.write_all(b"[")?;
@@ -90,7 +90,7 @@ impl Decisions {
                     "Parquet is binary: redirect it to a file, as in '--decisions parquet > decisions.parquet'"
                 ));
             }
-            DecisionsAs::Parquet => Self::Parquet(DecisionsParquet::begin(out)?),
+            DecisionsAs::Parquet => Self::Parquet(Box::new(DecisionsParquet::begin(out)?)),
         })
     }
 }

@@ -1,11 +1,11 @@
 //! Recordings in object storage: where and with which credentials, how finished files get there, and how objects are read by ranges. Credentials
 //! and endpoints come from the environment, under the names that the stores' own tools use. Nothing here deletes an object.
 
-mod backlog;
 mod client;
 mod failure;
 mod layout;
 mod read;
+mod table;
 mod upload;
 
 use std::sync::Arc;
@@ -18,8 +18,6 @@ use object_store::path::Path;
 use object_store::{BackoffConfig, ObjectMeta, ObjectStore, ObjectStoreExt as _, RetryConfig};
 
 use crate::config::{InvalidOption, StoreAt, StoreKind};
-pub(super) use backlog::Backlog;
-pub(crate) use backlog::StoredStatus;
 use client::Connector;
 use failure::StoreFailure;
 pub(super) use read::{OPENED_AT_ONCE, StoreFile, open};
@@ -35,6 +33,8 @@ const RETRY_WITHIN: Duration = Duration::from_secs(15);
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     pub(super) at: StoreAt,
+    /// That of the address.
+    prefix: Path,
     objects: Arc<dyn ObjectStore>,
 }
 
@@ -44,6 +44,7 @@ impl Store {
     /// # Errors
     /// A variable cannot be used, or TLS cannot be set up.
     pub(crate) fn open(at: StoreAt) -> Result<Self, InvalidOption> {
+        let prefix = Path::parse(&at.prefix).map_err(|error| InvalidOption::new(at.to_string(), error))?;
         let connector = Connector::new()?;
         let backoff = BackoffConfig { init_backoff: RETRY_FIRST, max_backoff: RETRY_LONGEST, base: 2.0 };
         let retry = RetryConfig { backoff, max_retries: RETRIES, retry_timeout: RETRY_WITHIN };
@@ -65,12 +66,12 @@ impl Store {
         };
         let objects =
             opened.map_err(|error| InvalidOption::new(at.to_string(), StoreFailure::of(&error, at.kind)))?;
-        Ok(Self { at, objects })
+        Ok(Self { at, prefix, objects })
     }
 
     /// A name under the prefix.
     fn named(&self, name: &str) -> Path {
-        let parts = self.at.prefix.parts().map(|part| part.as_ref().to_owned());
+        let parts = self.prefix.parts().map(|part| part.as_ref().to_owned());
         Path::from_iter(parts.chain(name.split('/').map(str::to_owned)))
     }
 
@@ -91,7 +92,7 @@ impl Store {
 
     /// Whether the store can be reached and listed.
     async fn probe(&self) -> Result<(), StoreFailure> {
-        let listed = self.objects.list_with_delimiter(Some(&self.at.prefix)).await;
+        let listed = self.objects.list_with_delimiter(Some(&self.prefix)).await;
         listed.map(drop).map_err(|error| self.failure(&error))
     }
 

@@ -137,7 +137,7 @@ pub(crate) fn open(at: &StoreAt, between: (Millis, Millis)) -> anyhow::Result<Ve
 
 /// The recordings' objects under the prefix; an object itself if the address names one.
 async fn list(store: &Store) -> Result<Vec<ObjectMeta>, StoreFailure> {
-    let prefix = &store.at.prefix;
+    let prefix = &store.prefix;
     if is_recording(prefix) {
         let found = store.head(prefix).await?;
         return Ok(found.into_iter().collect());

@@ -17,10 +17,10 @@ use radixscope_model::id::Millis;
 use radixscope_recording::Recording;
 
 use super::Store;
-use super::backlog::Backlog;
 use super::failure::StoreFailure;
 use super::layout::ObjectNames;
-use crate::recording::decisions_parquet::parquet_of_rows;
+use super::table::parquet_of_rows;
+use crate::recording::backlog::{Backlog, Uploaded};
 use crate::recording::files::{PARQUET, ROWS, RecordingFile};
 use crate::source::{doubled, with_jitter};
 
@@ -48,24 +48,6 @@ pub(in crate::recording) fn start(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let thread = std::thread::Builder::new().name("upload".to_owned());
     thread.spawn(move || runtime.block_on(Upload { store, recording, backlog }.run()))
-}
-
-/// What a file brought into the store.
-#[derive(Default)]
-pub(super) struct Uploaded {
-    /// Objects that were not there before.
-    pub(super) objects: u64,
-    /// Their bytes.
-    pub(super) bytes: u64,
-    /// Time of the file's last message.
-    pub(super) until_ms: Option<Millis>,
-}
-
-impl Uploaded {
-    fn add(&mut self, bytes: u64) {
-        self.objects += 1;
-        self.bytes += bytes;
-    }
 }
 
 struct Upload {

@@ -93,10 +93,7 @@ impl DiscoverySource {
             }
             #[cfg(not(feature = "kubernetes"))]
             DiscoveryAt::Kubernetes(at) => {
-                return Err(InvalidOption::new(
-                    format!("--discovery {at}"),
-                    "this binary was built without Kubernetes",
-                ));
+                return Err(InvalidOption::needs_feature(format!("--discovery {at}"), "kubernetes"));
             }
             #[cfg(feature = "kubernetes")]
             DiscoveryAt::Kubernetes(at) => {

@@ -1,6 +1,7 @@
 //! The source of what exporters and collectors of OpenTelemetry send here (`--otlp`): OTLP over HTTP, in Protocol Buffers. Request traces and
 //! spans of routed requests are delivered, everything else is counted: a collector sends all that it has. gRPC is refused in words. The other way, `export` sends decisions to a collector.
 
+#[cfg_attr(not(feature = "otlp-export"), path = "without_export.rs")]
 mod export;
 mod receive;
 

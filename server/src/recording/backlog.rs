@@ -11,8 +11,26 @@ use tokio::sync::Notify;
 
 use radixscope_model::id::Millis;
 
-use super::upload::Uploaded;
-use crate::recording::files::{RecordingFile, sidecars};
+use super::files::{RecordingFile, sidecars};
+
+/// What a file brought into the store.
+#[derive(Default)]
+pub(super) struct Uploaded {
+    /// Objects that were not there before.
+    pub(super) objects: u64,
+    /// Their bytes.
+    pub(super) bytes: u64,
+    /// Time of the file's last message.
+    pub(super) until_ms: Option<Millis>,
+}
+
+impl Uploaded {
+    /// One object more.
+    pub(super) fn add(&mut self, bytes: u64) {
+        self.objects += 1;
+        self.bytes += bytes;
+    }
+}
 
 /// What is stored and what is not.
 #[derive(Clone, Debug, Default, Serialize)]
