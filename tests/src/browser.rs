@@ -1,73 +1,112 @@
-//! A real browser, driven as a person uses it: Chromium, or the one that [`Engine::chosen`] names. It is ended when a test
-//! is over, also when the test panics, and every test ends with two questions: did the page complain, and did it ask anyone
-//! but us for anything.
+//! A real browser, driven as a person uses it: Chromium, or the one that [`Engine::chosen`] names. A test has a tab with cookies and
+//! storage of its own, in the Chromium that all tests share where the environment names one ([`SHARED`]), else in one of its own. The
+//! tab is closed when the test is over, also when it panics, and every test ends with two questions: did the page complain, and did
+//! it ask anyone but us for anything.
 
+mod chromium;
 mod engine;
-mod other;
+mod seen;
+mod tab;
+#[cfg(feature = "webdriver")]
+mod webdriver;
 
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use base64::Engine as _;
-use fantoccini::actions::{InputSource, MOUSE_BUTTON_LEFT, MouseActions, PointerAction};
-use fantoccini::{Client, ClientBuilder};
 use futures_util::FutureExt;
-use hyper::Method;
-use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use url::Url;
 
 use crate::figures::number;
-use crate::http::Http;
-use crate::process;
 use crate::radixscope::Radixscope;
 use crate::{paths, wait};
+use tab::Tab;
+#[cfg(feature = "webdriver")]
+use webdriver::Window;
 
+pub use chromium::{Chromium, SHARED, STARTED};
 pub use engine::Engine;
 
-/// A page in a browser of its own.
+/// A page that a test drives.
 pub struct Page {
-    client: Client,
+    driven: Driven,
     engine: Engine,
-    http: Http,
-    /// The session at the driver.
-    session: String,
     browser_id: Option<u32>,
-    /// Where Chromium itself can be asked, host and port.
-    debugger: Option<String>,
-    /// Where Firefox is spoken to by BiDi.
-    bidi: Option<String>,
     /// Whether everything that goes over the network is kept.
     is_recorded: bool,
     complaints_are_expected: AtomicBool,
 }
 
-/// Runs a test in a browser with a window of 1280 × 720, then ends the browser.
+/// How the page is driven.
+enum Driven {
+    Chromium(Tab),
+    /// Other browsers.
+    #[cfg(feature = "webdriver")]
+    WebDriver(Window),
+}
+
+/// Calls the method of the same name of how a page is driven.
+macro_rules! driven {
+    ($page:ident.$method:ident($($argument:expr),*)) => {
+        match &$page.driven {
+            Driven::Chromium(tab) => tab.$method($($argument),*).await,
+            #[cfg(feature = "webdriver")]
+            Driven::WebDriver(window) => window.$method($($argument),*).await,
+        }
+    };
+}
+
+/// Runs a test in a page of 1280 × 720, then closes the page.
 pub async fn with_page(test: impl AsyncFnOnce(&Page)) {
-    with_page_of(true, &[], test).await;
+    with_page_of(true, None, test).await;
 }
 
-/// The same with more arguments for Chromium.
+/// The same in a Chromium of its own, with more arguments for it: for a test that needs these, or the browser's process.
 pub async fn with_page_and(arguments: &[&str], test: impl AsyncFnOnce(&Page)) {
-    with_page_of(true, arguments, test).await;
+    with_page_of(true, Some(arguments), test).await;
 }
 
-/// The same, but network traffic is not recorded, for measuring: the page's own thread copies every frame of a
+/// The same as [`with_page`], but network traffic is not recorded, for measuring: the page's own thread copies every frame of a
 /// socket for whoever does.
 pub async fn with_unrecorded_page(test: impl AsyncFnOnce(&Page)) {
-    with_page_of(false, &[], test).await;
+    with_page_of(false, None, test).await;
 }
 
-async fn with_page_of(is_recorded: bool, arguments: &[&str], test: impl AsyncFnOnce(&Page)) {
+async fn with_page_of(is_recorded: bool, arguments: Option<&[&str]>, test: impl AsyncFnOnce(&Page)) {
     let engine = Engine::chosen();
-    let profile =
-        tempfile::Builder::new().prefix("radixscope-browser-").tempdir().expect("a writable folder");
-    let driver = engine::start(engine, &profile).await;
-    let page = Page::open_browser(engine, driver.port, &profile, is_recorded, arguments).await;
-    let browser_id = page.browser_id;
+    let mut own = None;
+    let driven = match engine {
+        Engine::Chromium => {
+            let shared = chromium::shared().filter(|_| arguments.is_none());
+            let address = match shared {
+                Some(address) => address,
+                None => {
+                    let started = Chromium::start(arguments.unwrap_or_default()).await;
+                    own.insert(started).address().to_owned()
+                }
+            };
+            Driven::Chromium(Tab::open(&address, is_recorded).await)
+        }
+        #[cfg(feature = "webdriver")]
+        Engine::Firefox | Engine::WebKit => Driven::WebDriver(Window::open(engine).await),
+        #[cfg(not(feature = "webdriver"))]
+        Engine::Firefox | Engine::WebKit => {
+            panic!(
+                "these tests were built for Chromium alone; `cargo xtask test browsers` runs them in {engine:?}"
+            )
+        }
+    };
+    let browser_id = match &driven {
+        Driven::Chromium(_) => own.as_ref().map(Chromium::id),
+        #[cfg(feature = "webdriver")]
+        Driven::WebDriver(window) => window.browser_id(),
+    };
+    let complaints_are_expected = false.into();
+    let page = Page { driven, engine, browser_id, is_recorded, complaints_are_expected };
     let outcome = AssertUnwindSafe(async {
+        page.size(1280, 720).await;
         test(&page).await;
         page.check_conduct().await;
     })
@@ -76,74 +115,41 @@ async fn with_page_of(is_recorded: bool, arguments: &[&str], test: impl AsyncFnO
     if outcome.is_err() {
         page.explain().await;
     }
-    // A browser outlives its driver: it has to be closed first, whatever happened.
-    let closed = wait::at_most(page.client.close()).await;
-    if let (Ok(Err(_)) | Err(_), Some(id)) = (closed, browser_id) {
-        process::end(id);
+    match page.driven {
+        Driven::Chromium(tab) => tab.close().await,
+        #[cfg(feature = "webdriver")]
+        Driven::WebDriver(window) => window.close().await,
     }
-    drop(driver);
+    if let Some(own) = own {
+        own.close().await;
+    }
     if let Err(panic) = outcome {
         std::panic::resume_unwind(panic);
     }
 }
 
 impl Page {
-    async fn open_browser(
-        engine: Engine,
-        port: u16,
-        profile: &TempDir,
-        is_recorded: bool,
-        arguments: &[&str],
-    ) -> Self {
-        let driver = format!("http://127.0.0.1:{port}");
-        let client = ClientBuilder::new(HttpConnector::new())
-            .capabilities(engine.capabilities(profile, is_recorded, arguments))
-            .connect(&driver)
-            .await
-            .unwrap_or_else(|e| {
-                panic!(
-                    "starting {}: {e}; does `cargo xtask setup test` or `… setup browsers` help?",
-                    engine.as_str()
-                )
-            });
-        let id = client.session_id().await.expect("the driver answers").expect("a session");
-        let output_text = client.capabilities().cloned().unwrap_or_default();
-        let browser_id =
-            output_text.get("goog:processID").or(output_text.get("moz:processID")).and_then(Value::as_u64);
-        let browser_id = browser_id.and_then(|id| u32::try_from(id).ok());
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        let debugger =
-            output_text.get("goog:chromeOptions").and_then(|options| text(&options["debuggerAddress"]));
-        let bidi = output_text.get("webSocketUrl").and_then(text);
-        let session = format!("{driver}/session/{id}");
-        let (http, complaints_are_expected) = (Http::default(), false.into());
-        let page = Self {
-            client,
-            engine,
-            http,
-            session,
-            browser_id,
-            debugger,
-            bidi,
-            is_recorded,
-            complaints_are_expected,
-        };
-        page.size(1280, 720).await;
-        if page.is_chromium() {
-            // Of several windows on one machine at most one has the focus; elements of the others would get no focus events.
-            page.devtools("Emulation.setFocusEmulationEnabled", json!({"enabled": true})).await;
-        }
-        page
-    }
-
-    /// The browser's process.
+    /// The browser's process, where it is the test's own.
     pub fn browser_id(&self) -> Option<u32> {
         self.browser_id
     }
 
-    /// Where Chromium itself can be asked, host and port: see [`crate::devtools`].
+    /// Where Chromium itself can be asked, host and port.
     pub fn debugger(&self) -> &str {
-        self.debugger.as_deref().expect("only Chromium can be asked")
+        self.tab().browser()
+    }
+
+    /// Where a connection of its own can be made to the page's DevTools: see [`crate::devtools`].
+    pub(crate) fn devtools_url(&self) -> String {
+        self.tab().devtools_url()
+    }
+
+    fn tab(&self) -> &Tab {
+        match &self.driven {
+            Driven::Chromium(tab) => tab,
+            #[cfg(feature = "webdriver")]
+            Driven::WebDriver(_) => panic!("{} has no DevTools", self.engine.as_str()),
+        }
     }
 
     /// Which browser it is.
@@ -151,16 +157,9 @@ impl Page {
         self.engine
     }
 
-    fn is_chromium(&self) -> bool {
-        self.engine == Engine::Chromium
-    }
-
-    /// Opens an address.
+    /// Opens an address and waits until it is loaded.
     pub async fn open(&self, url: &str) {
-        let is_loaded = format!("{url} is loaded");
-        let opened = wait::within(&is_loaded, self.client.goto(url)).await;
-        opened.unwrap_or_else(|e| panic!("{url}: {e}"));
-        self.listen().await;
+        driven!(self.navigate(url));
     }
 
     /// Opens our page and waits until it is where the API is, which is not before `cluster`; gives the digest of both.
@@ -175,27 +174,19 @@ impl Page {
 
     /// Loads the page again.
     pub async fn reload(&self) {
-        self.client.refresh().await.expect("the page is still there");
-        self.listen().await;
-    }
-
-    /// Chromium's driver keeps what the console said; of others the page does.
-    async fn listen(&self) {
-        if !self.is_chromium() {
-            self.eval(other::LISTEN).await;
-        }
+        driven!(self.reload());
     }
 
     /// Address now.
     pub async fn address(&self) -> Url {
-        self.client.current_url().await.expect("the browser answers")
+        let address = driven!(self.address());
+        Url::parse(&address).unwrap_or_else(|e| panic!("{address}: {e}"))
     }
 
-    /// Evaluates an expression in the page.
+    /// Evaluates an expression, or what it promises, in the page.
     pub async fn eval(&self, expression: &str) -> Value {
         // A page that hangs answers never.
-        let script = format!("return ({expression});");
-        wait::within("the page answers", self.client.execute(&script, Vec::new()))
+        wait::within("the page answers", async { driven!(self.eval(expression)) })
             .await
             .unwrap_or_else(|e| panic!("{expression}: {e}"))
     }
@@ -294,23 +285,24 @@ impl Page {
 
     /// Moves the mouse.
     pub async fn hover(&self, x: f64, y: f64) {
-        self.mouse(vec![move_to(x, y)]).await;
+        driven!(self.move_to(x, y));
     }
 
     /// Moves the mouse and clicks.
     pub async fn click_at(&self, x: f64, y: f64) {
-        let button = MOUSE_BUTTON_LEFT;
-        self.mouse(vec![move_to(x, y), PointerAction::Down { button }, PointerAction::Up { button }]).await;
+        self.press_at(x, y).await;
+        self.release().await;
     }
 
     /// Moves the mouse and presses its button, until [`Page::release`].
     pub async fn press_at(&self, x: f64, y: f64) {
-        self.mouse(vec![move_to(x, y), PointerAction::Down { button: MOUSE_BUTTON_LEFT }]).await;
+        self.hover(x, y).await;
+        driven!(self.press_button());
     }
 
     /// Lets the mouse's button go.
     pub async fn release(&self) {
-        self.mouse(vec![PointerAction::Up { button: MOUSE_BUTTON_LEFT }]).await;
+        driven!(self.release_button());
     }
 
     /// Moves the mouse and clicks twice.
@@ -325,13 +317,12 @@ impl Page {
 
     /// Presses the mouse's button at the first of `places`, moves on to each of the others, and lets go.
     pub async fn drag(&self, places: &[(f64, f64)]) {
-        let mut places = places.iter().map(|&(x, y)| move_to(x, y));
-        let button = MOUSE_BUTTON_LEFT;
-        let mut actions: Vec<PointerAction> = places.next().into_iter().collect();
-        actions.push(PointerAction::Down { button });
-        actions.extend(places);
-        actions.push(PointerAction::Up { button });
-        self.mouse(actions).await;
+        let (&(x, y), others) = places.split_first().expect("a place to begin at");
+        self.press_at(x, y).await;
+        for &(x, y) in others {
+            self.hover(x, y).await;
+        }
+        self.release().await;
     }
 
     /// Turns the mouse's wheel over a place by so many pixels to the right and down, with DevTools' bits of the keys
@@ -381,11 +372,6 @@ impl Page {
         .await;
     }
 
-    async fn mouse(&self, actions: Vec<PointerAction>) {
-        let actions = actions.into_iter().fold(MouseActions::new("mouse".to_owned()), MouseActions::then);
-        self.client.perform_actions(actions).await.expect("the mouse moves");
-    }
-
     /// Presses a key as DevTools name it: `Tab`, `Enter`, `ArrowDown`, `?`.
     pub async fn press(&self, key: &str) {
         let text = match key {
@@ -416,35 +402,12 @@ impl Page {
         self.devtools("Input.dispatchKeyEvent", down).await;
         let up = json!({"type": "keyUp", "key": key, "code": key, "windowsVirtualKeyCode": code});
         self.devtools("Input.dispatchKeyEvent", up).await;
+        self.tab().flush().await;
     }
 
     /// Gives the page a viewport of exactly this size, in CSS pixels.
     pub async fn size(&self, width: u32, height: u32) {
-        if let Some(bidi) = &self.bidi {
-            let context = self.client.window().await.expect("there is a window");
-            return other::set_viewport(bidi, &String::from(context), width, height).await;
-        }
-        if !self.is_chromium() {
-            return self.window_size(width, height).await;
-        }
-        let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
-        self.devtools("Emulation.setDeviceMetricsOverride", size).await;
-    }
-
-    /// The same by the size of the window, which is larger by its bars and has a least width of its own.
-    async fn window_size(&self, width: u32, height: u32) {
-        let asked =
-            async |width, height| self.client.set_window_size(width, height).await.expect("it has a size");
-        asked(width, height).await;
-        self.until("the window has the size", async |page| {
-            let inner: (u32, u32) =
-                serde_json::from_value(page.eval("[innerWidth, innerHeight]").await).expect("two");
-            if inner.1 != height {
-                asked(width, height + outer_height(page).await.saturating_sub(inner.1)).await;
-            }
-            wait::expect(inner.1 == height && inner.0 >= width, || format!("it is {inner:?}"))
-        })
-        .await;
+        driven!(self.size(width, height));
     }
 
     /// What the person prefers: `("prefers-color-scheme", "light")`, `("prefers-reduced-motion", "reduce")`.
@@ -454,21 +417,14 @@ impl Page {
         self.devtools("Emulation.setEmulatedMedia", json!({"features": features})).await;
     }
 
-    /// Goes into the page's first frame.
+    /// Goes into the page's first frame, until another address is opened.
     pub async fn enter_frame(&self) {
-        self.client.enter_frame(0).await.expect("there is a frame");
+        driven!(self.enter_frame());
     }
 
     /// Saves a picture of the window as `target/screens/<name>.png`.
     pub async fn screenshot(&self, name: &str) {
-        let png = match self.engine {
-            Engine::Chromium => {
-                let response = self.devtools("Page.captureScreenshot", json!({"format": "png"})).await;
-                let data = response["data"].as_str().expect("a picture");
-                base64::engine::general_purpose::STANDARD.decode(data).expect("base64")
-            }
-            Engine::Firefox | Engine::WebKit => self.client.screenshot().await.expect("a picture"),
-        };
+        let png = driven!(self.screenshot());
         let file = paths::screens().join(format!("{name}.png"));
         std::fs::write(&file, png).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     }
@@ -495,47 +451,39 @@ impl Page {
 
     /// Warnings and errors on the page's console since the last call.
     pub async fn complaints(&self) -> Vec<String> {
-        if !self.is_chromium() {
-            return serde_json::from_value(self.eval(other::COMPLAINTS).await).expect("texts");
-        }
-        let entries = self.log("browser").await;
-        let grave = entries.iter().filter(|e| matches!(e["level"].as_str(), Some("SEVERE" | "WARNING")));
-        grave.map(|e| e["message"].as_str().unwrap_or_default().to_owned()).collect()
+        driven!(self.take_complaints())
     }
 
     /// Addresses that the browser asked for since the last call, sockets included.
     pub async fn requests(&self) -> Vec<String> {
-        if !self.is_chromium() {
-            return serde_json::from_value(self.eval(other::REQUESTS).await).expect("addresses");
-        }
-        let entries = self.log("performance").await;
-        let request = |entry: &Value| {
-            let message: Value = serde_json::from_str(entry["message"].as_str()?).ok()?;
-            let (method, params) = (&message["message"]["method"], &message["message"]["params"]);
-            let url = match method.as_str()? {
+        let events = match &self.driven {
+            Driven::Chromium(tab) => tab.take_network().await,
+            #[cfg(feature = "webdriver")]
+            Driven::WebDriver(window) => return window.requests().await,
+        };
+        let request = |event: &Value| {
+            let params = &event["params"];
+            let url = match event["method"].as_str()? {
                 "Network.requestWillBeSent" => &params["request"]["url"],
                 "Network.webSocketCreated" => &params["url"],
                 _ => return None,
             };
             url.as_str().map(str::to_owned)
         };
-        // Requests of the browser's own pages are none of ours: a new tab may still be loading when it is sent to ours. No page of a
-        // server can request what has these schemes.
+        // Requests of the browser's own pages are none of ours. No page of a server can request what has these schemes.
         let is_of_browser = |url: &String| {
             ["chrome:", "chrome-untrusted:", "chrome-error:"].iter().any(|scheme| url.starts_with(scheme))
         };
-        entries.iter().filter_map(request).filter(|url| !is_of_browser(url)).collect()
+        events.iter().filter_map(request).filter(|url| !is_of_browser(url)).collect()
     }
 
     /// The sockets opened since the last call of this or [`Page::requests`], in order: address, and the frames that came.
     pub async fn sockets(&self) -> Vec<(String, Vec<Vec<u8>>)> {
         let mut sockets: Vec<(Value, String, Vec<Vec<u8>>)> = Vec::new();
-        for entry in self.log("performance").await {
-            let message: Value =
-                serde_json::from_str(entry["message"].as_str().expect("text")).expect("JSON");
-            let (method, params) = (&message["message"]["method"], &message["message"]["params"]);
+        for event in self.tab().take_network().await {
+            let params = &event["params"];
             let (id, text) = (params["requestId"].clone(), |value: &Value| value.as_str().map(str::to_owned));
-            match method.as_str() {
+            match event["method"].as_str() {
                 Some("Network.webSocketCreated") => {
                     sockets.push((id, text(&params["url"]).expect("an address"), Vec::new()));
                 }
@@ -585,31 +533,8 @@ impl Page {
         let _ = log.catch_unwind().await;
     }
 
-    async fn log(&self, kind: &str) -> Vec<Value> {
-        let response = self.command("se/log", json!({"type": kind})).await;
-        serde_json::from_value(response).expect("a list of log entries")
-    }
-
     /// A command of Chromium's DevTools: a test that needs one can be run in Chromium alone.
     pub async fn devtools(&self, command: &str, params: Value) -> Value {
-        assert!(self.is_chromium(), "{command}: {} has no DevTools", self.engine.as_str());
-        self.command("goog/cdp/execute", json!({"cmd": command, "params": params})).await
+        self.tab().call(command, params).await
     }
-
-    async fn command(&self, path: &str, body: Value) -> Value {
-        let url = format!("{}/{path}", self.session);
-        let headers = [("content-type", "application/json")];
-        let response = self.http.send(Method::POST, &url, &headers, body.to_string().into_bytes()).await;
-        let response = response.expect("the driver answers");
-        assert_eq!(response.status, 200, "{body}: {}", response.text());
-        response.json()["value"].take()
-    }
-}
-
-async fn outer_height(page: &Page) -> u32 {
-    page.client.get_window_size().await.expect("it has a size").1 as u32
-}
-
-fn move_to(x: f64, y: f64) -> PointerAction {
-    PointerAction::MoveTo { duration: None, x, y }
 }

@@ -1,6 +1,8 @@
 //! A flood of KV events in the formats of three versions of Dynamo: minutes of a cluster's events at once.
 
+use std::fmt;
 use std::ops::Range;
+use std::str::FromStr;
 use std::time::Duration;
 
 use async_nats::jetstream::{self, stream};
@@ -27,7 +29,7 @@ const RECEIPT_WITHIN: Duration = Duration::from_secs(2);
 const STREAM: &str = "namespace-dynamo-component-backend-kv-events";
 
 /// How events travel.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// JSON without a number on the component's subject (0.8.1 with a local indexer).
     Json,
@@ -38,6 +40,18 @@ pub enum Form {
 }
 
 impl Form {
+    /// Every form.
+    pub const ALL: [Self; 3] = [Self::Json, Self::Stream, Self::Envelope];
+
+    /// Name in options of programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Stream => "stream",
+            Self::Envelope => "envelope",
+        }
+    }
+
     fn subject(self) -> &'static str {
         match self {
             Self::Json => "namespace.dynamo.component.backend.kv-events",
@@ -54,6 +68,20 @@ impl Form {
             Self::Json | Self::Stream => event.to_string().into(),
             Self::Envelope => envelope(worker + 1_000_000, own, "kv-events", &[event]).into(),
         }
+    }
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Form {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|form| form.as_str() == text).ok_or("expected json, stream or envelope")
     }
 }
 

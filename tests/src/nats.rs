@@ -272,7 +272,7 @@ fn is_reloaded(line: &str) -> bool {
 }
 
 /// An authority, a certificate for `localhost` that it signed, and one for a client without a name.
-pub(crate) fn make_certificates(folder: &Path) {
+pub fn make_certificates(folder: &Path) {
     use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer};
     let ca_key = rcgen::KeyPair::generate().expect("a key");
     let mut ca = CertificateParams::new(Vec::new()).expect("no names");

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use hyper::Method;
 use serde_json::Value;
@@ -12,9 +13,10 @@ use crate::process::Process;
 use crate::viewer::{Resume, Viewer};
 use crate::wait;
 
-/// A running `radixscope`.
+/// A running `radixscope`: one of our own, which ends with its value, or one that tests share, which may only be read.
 pub struct Radixscope {
-    process: Process,
+    /// `None`: it is shared.
+    process: Option<Process>,
     args: Vec<OsString>,
     port: u16,
     /// The base path it serves under, without the slash at the end.
@@ -22,8 +24,23 @@ pub struct Radixscope {
     http: Http,
 }
 
-/// How long the decisions of a standing demo have to be the same, by the server's clock: more than two flushes.
-const SETTLED_MS: u64 = 2_500;
+/// What a test is told that would end or stop a server of others.
+const NOT_OURS: &str = "a server of this test's own: the one that tests share may only be read";
+
+/// Topologies of the demos that tests share.
+pub const STANDING: [&str; 3] = ["aggregated", "aggregated-0.9", "two-models"];
+
+/// Names the port of the standing demo of `topology` that tests share: `shared` sets it for the command that it runs.
+pub fn standing_variable(topology: &str) -> String {
+    let name: String = topology
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' })
+        .collect();
+    format!("RADIXSCOPE_TEST_STANDING_{name}")
+}
+
+/// How long there have to be no new records: more than two flushes of the server.
+const SETTLED: Duration = Duration::from_millis(2_500);
 
 impl Radixscope {
     /// Starts `radixscope <args>` on a free port and waits until it listens.
@@ -31,28 +48,47 @@ impl Radixscope {
         Self::start_on(0, args).await
     }
 
-    /// A demo with some decisions, in which hardly any time passes any more; with its decisions, newest first.
+    /// A demo of `topology` after 120 s, in which no time passes any more: the one that tests share where the environment
+    /// names it ([`standing_variable`]), else one of its own. Only for tests that read.
+    pub async fn standing(topology: &str) -> Self {
+        let Ok(port) = std::env::var(standing_variable(topology)) else {
+            return Self::start_standing(topology).await;
+        };
+        let port = port.parse().unwrap_or_else(|e| panic!("{}={port}: {e}", standing_variable(topology)));
+        Self { process: None, args: Vec::new(), port, base_path: String::new(), http: Http::default() }
+    }
+
+    /// Starts such a demo, and waits until it stands still.
+    pub async fn start_standing(topology: &str) -> Self {
+        let server = Self::start(["demo", "--topology", topology, "--warm-up", "120", "--speed", "0"]).await;
+        server.until_settled().await;
+        server
+    }
+
+    /// Waits until no record comes any more: some complete what was received last.
+    async fn until_settled(&self) {
+        self.until_source_is("live").await;
+        let (mut before, mut since) = (Value::Null, Instant::now());
+        wait::until("nothing changes any more", async || {
+            let now = self.cluster().await["seq"].take();
+            if now != before {
+                (before, since) = (now, Instant::now());
+            }
+            wait::expect(since.elapsed() >= SETTLED, || format!("still changing at {before}"))
+        })
+        .await;
+    }
+
+    /// [`Radixscope::standing`] of aggregated workers, with its decisions, newest first.
     pub async fn standing_demo() -> (Self, Vec<Value>) {
         Self::standing_demo_of("aggregated").await
     }
 
     /// The same of another topology.
     pub async fn standing_demo_of(topology: &str) -> (Self, Vec<Value>) {
-        let still = ["demo", "--topology", topology, "--warm-up", "120", "--speed", "0.000001"];
-        let server = Self::start(still).await;
-        server.until_source_is("live").await;
-        // A decision is completed at a flush, up to some seconds later by the server's clock.
-        let (mut before, mut since_ms) = (Value::Null, 0);
-        let decisions = wait::until("nothing changes any more", async || {
-            let now = server.json("/api/v1/decisions?limit=10000").await;
-            let at_ms = server.json("/api/v1/cluster").await["at_ms"].as_u64().expect("a time");
-            if now["decisions"] != before["decisions"] || now["totals"]["count"] == 0 {
-                (before, since_ms) = (now.clone(), at_ms);
-            }
-            wait::expect(at_ms >= since_ms + SETTLED_MS, || "still changing".to_owned()).map(|()| now)
-        })
-        .await;
-        (server, decisions["decisions"].as_array().expect("a list").clone())
+        let server = Self::standing(topology).await;
+        let decisions = server.json("/api/v1/decisions?limit=10000").await["decisions"].take();
+        (server, decisions.as_array().expect("a list").clone())
     }
 
     /// Starts `radixscope <args>` on a port, or on a free one if that is 0, and waits until it listens.
@@ -63,14 +99,14 @@ impl Radixscope {
             .position(|arg| arg == "--base-path")
             .map_or_else(String::new, |at| args[at + 1].to_string_lossy().trim_end_matches('/').to_owned());
         let (process, port) = launch(&args, port, Stdio::null()).await;
-        Self { process, args, port, base_path, http: Http::default() }
+        Self { process: Some(process), args, port, base_path, http: Http::default() }
     }
 
     /// Starts `radixscope <args>` with something on its standard input.
     pub async fn start_with_input(args: &[&str], input: impl Into<Stdio>) -> Self {
         let args: Vec<OsString> = args.iter().map(Into::into).collect();
         let (process, port) = launch(&args, 0, input.into()).await;
-        Self { process, args, port, base_path: String::new(), http: Http::default() }
+        Self { process: Some(process), args, port, base_path: String::new(), http: Http::default() }
     }
 
     /// Starts `radixscope <args>`, which say where to listen.
@@ -79,7 +115,7 @@ impl Radixscope {
         let mut command = Self::command();
         let mut process = Process::start("radixscope", command.args(&args));
         let port = process.line("where it listens", listening_port).await;
-        Self { process, args, port, base_path: String::new(), http: Http::default() }
+        Self { process: Some(process), args, port, base_path: String::new(), http: Http::default() }
     }
 
     /// Starts `radixscope <args>` with these variables.
@@ -88,7 +124,7 @@ impl Radixscope {
         command.envs(variables.iter().copied());
         let args: Vec<OsString> = args.iter().map(Into::into).collect();
         let (process, port) = launch_as(&mut command, &args, 0, Stdio::null()).await;
-        Self { process, args, port, base_path: String::new(), http: Http::default() }
+        Self { process: Some(process), args, port, base_path: String::new(), http: Http::default() }
     }
 
     /// A demo whose readers steer it, with more flags.
@@ -107,7 +143,7 @@ impl Radixscope {
         command.env("NO_COLOR", "1").arg("-c").arg(limited).arg(paths::radixscope());
         let args: Vec<OsString> = args.iter().map(Into::into).collect();
         let (process, port) = launch_as(&mut command, &args, 0, Stdio::null()).await;
-        Self { process, args, port, base_path: String::new(), http: Http::default() }
+        Self { process: Some(process), args, port, base_path: String::new(), http: Http::default() }
     }
 
     /// Starts `radixscope <args>` where a folder is a disk of its own, of this size as mount(8) takes it. Nobody else sees
@@ -128,7 +164,7 @@ impl Radixscope {
         command.args(["-c", script, "sh", folder, size]).arg(paths::radixscope());
         let args: Vec<OsString> = args.iter().map(Into::into).collect();
         let (process, port) = launch_as(&mut command, &args, 0, Stdio::null()).await;
-        Self { process, args, port, base_path: String::new(), http: Http::default() }
+        Self { process: Some(process), args, port, base_path: String::new(), http: Http::default() }
     }
 
     /// `serve` for the NATS server at `url`.
@@ -155,24 +191,28 @@ impl Radixscope {
     }
 
     /// Its process.
+    ///
+    /// # Panics
+    /// If it is shared: the other tests need it as it is.
     pub fn process(&self) -> &Process {
-        &self.process
+        self.process.as_ref().expect(NOT_OURS)
     }
 
     /// Its process, to be waited for.
     pub fn process_mut(&mut self) -> &mut Process {
-        &mut self.process
+        self.process.as_mut().expect(NOT_OURS)
     }
 
     /// Ends it without a farewell.
     pub fn kill(&mut self) {
-        self.process.kill();
+        self.process_mut().kill();
     }
 
     /// Starts it anew with the same flags on the same port.
     pub async fn start_again(&mut self) {
-        self.process.kill();
-        (self.process, self.port) = launch(&self.args, self.port, Stdio::null()).await;
+        self.kill();
+        let (process, port) = launch(&self.args, self.port, Stdio::null()).await;
+        (self.process, self.port) = (Some(process), port);
     }
 
     /// Port it listens on.
@@ -234,7 +274,7 @@ impl Radixscope {
     /// Waits until `look` is content with `/api/v1/cluster`, which it then gives.
     pub async fn until_cluster(&self, what: &str, look: impl Fn(&Value) -> Result<(), String>) -> Value {
         wait::until(what, async || {
-            self.process.expect_running(what);
+            self.expect_running(what);
             let response = self.try_get("/api/v1/cluster").await?;
             let cluster = response.json();
             look(&cluster).map(|()| cluster)
@@ -245,11 +285,16 @@ impl Radixscope {
     /// Waits until every source has connected.
     pub async fn until_ready(&self) {
         wait::until("the server is ready", async || {
-            self.process.expect_running("it is ready");
+            self.expect_running("it is ready");
             let response = self.try_get("/readyz").await?;
             wait::expect(response.status == 200, || format!("{} {}", response.status, response.text()))
         })
         .await;
+    }
+
+    fn expect_running(&self, what: &str) {
+        // Whether a shared one runs shows when it is asked.
+        self.process.iter().for_each(|process| process.expect_running(what));
     }
 
     /// Waits until the first source is `state` in the API's words.

@@ -1,16 +1,20 @@
 //! Waiting for a condition, never for a time. A wait that ends in vain says what was waited for, for how long, and what was there
 //! instead.
 //!
-//! Two variables of the environment: `RADIXSCOPE_TEST_PATIENCE` multiplies every bound, for a machine that is much slower than
-//! two cores; `RADIXSCOPE_TEST_WAITS` names a file that gets a line for each wait of a tenth of a second or longer.
+//! `RADIXSCOPE_TEST_WAITS` names a file that gets a line for each wait of a tenth of a second or longer.
 
 use std::io::Write;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// How long a test waits for one thing: far above what a machine with two cores needs for it beside other tests. What takes longer
-/// by its nature names its own bound, with [`until_within`].
-pub const BOUND: Duration = Duration::from_secs(90);
+/// How long one thing is waited for: far above what a machine with two cores needs for it beside other tests. What takes longer by
+/// its nature names its own bound, with [`until_within`].
+static BOUND: LazyLock<Duration> =
+    LazyLock::new(|| bound_of(std::env::var("NEXTEST_PROFILE").ok().as_deref()));
+/// In the tests that run on each change, so that one that hangs is named soon …
+const SOON: Duration = Duration::from_secs(15);
+/// … and in what takes long by its nature: the tests of nextest's profile `all`, and programs that no nextest started.
+const LATE: Duration = Duration::from_secs(90);
 /// Least and most time between two looks …
 const LOOK_AFTER: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(150)];
 /// … and between them this share of what was waited already: a look costs a server or a browser as much as a person's.
@@ -18,16 +22,18 @@ const LOOK_SHARE: u32 = 8;
 /// The shortest wait that is written down.
 const SHORTEST_WRITTEN: Duration = Duration::from_millis(100);
 
-/// What every bound is multiplied by.
-static PATIENCE: LazyLock<f64> = LazyLock::new(|| {
-    let Ok(factor) = std::env::var("RADIXSCOPE_TEST_PATIENCE") else { return 1.0 };
-    let number = factor.parse().ok().filter(|factor: &f64| factor.is_finite() && *factor > 0.0);
-    number.unwrap_or_else(|| panic!("RADIXSCOPE_TEST_PATIENCE={factor} is no factor"))
-});
+/// The bound in a profile of nextest, which names it to the tests that it starts.
+fn bound_of(profile: Option<&str>) -> Duration {
+    match profile {
+        None | Some("all") => LATE,
+        Some(_) => SOON,
+    }
+}
 
-/// Looks until `look` gives a value; panics with its last response when it takes longer than [`BOUND`].
+/// Looks until `look` gives a value; panics with its last response when it takes longer than [`BOUND`]: 15 s in
+/// the default tier, 90 s elsewhere.
 pub async fn until<T>(what: &str, look: impl AsyncFnMut() -> Result<T, String>) -> T {
-    until_within(BOUND, what, look).await
+    until_within(*BOUND, what, look).await
 }
 
 /// The same for what may take longer than other things do.
@@ -36,7 +42,6 @@ pub async fn until_within<T>(
     what: &str,
     mut look: impl AsyncFnMut() -> Result<T, String>,
 ) -> T {
-    let bound = bound.mul_f64(*PATIENCE);
     let since = Instant::now();
     let mut last = "nothing was seen yet".to_owned();
     let found = tokio::time::timeout(bound, async {
@@ -79,9 +84,8 @@ pub async fn within<T>(what: &str, happens: impl Future<Output = T>) -> T {
 /// # Errors
 /// For how long was waited in vain.
 pub async fn at_most<T>(happens: impl Future<Output = T>) -> Result<T, String> {
-    let bound = BOUND.mul_f64(*PATIENCE);
-    let happened = tokio::time::timeout(bound, happens).await;
-    happened.map_err(|_| format!("waited {:.1} s in vain", bound.as_secs_f64()))
+    let happened = tokio::time::timeout(*BOUND, happens).await;
+    happened.map_err(|_| format!("waited {:.1} s in vain", BOUND.as_secs_f64()))
 }
 
 /// Notes how long a wait was, for people who look for what tests wait for.
@@ -99,6 +103,11 @@ fn write_down(what: &str, took: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_default_tier_gives_up_soon_and_the_exhaustive_one_late() {
+        assert_eq!([Some("default"), Some("all"), None].map(bound_of), [SOON, LATE, LATE]);
+    }
 
     #[tokio::test]
     #[should_panic(expected = "in vain until it rains; last seen: sunshine")]

@@ -1,6 +1,6 @@
 //! A recorded deployment that was already running, replayed through real sockets to a server that attaches to it: its messages
-//! by a real NATS server or by ZeroMQ publishers, what it registered by a folder, by a real etcd or by a frontend, and its
-//! workers' responses by a worker that is asked over TCP. Everything goes as fast as the server takes it.
+//! by a real NATS server or by ZeroMQ publishers, what it registered by a folder, by a real etcd, by a frontend or by what a
+//! test brings, and its workers' responses by a worker that is asked over TCP. Everything goes as fast as the server takes it.
 
 mod registry;
 pub mod truth;
@@ -8,6 +8,7 @@ mod workers;
 
 use std::collections::BTreeMap;
 
+use futures_util::future::BoxFuture;
 use radixscope_captures::publisher::Publisher;
 use radixscope_captures::{DiscoveryChange, HeldBlocks, Recording, ZmqMessage};
 use serde_json::{Value, json};
@@ -17,7 +18,6 @@ use crate::discovery::Folder;
 use crate::envelope::{payload, published};
 use crate::etcd::Etcd;
 use crate::fake_worker::FakeWorker;
-use crate::kubernetes::Kubernetes;
 use crate::nats::Nats;
 use crate::radixscope::Radixscope;
 use crate::replay::publish_one;
@@ -26,7 +26,7 @@ use crate::wait;
 use registry::Registry;
 use workers::Workers;
 
-/// Messages between two waits for the server's word that it has them all.
+/// [`Deployment::at_once`] unless a test says otherwise.
 const AT_ONCE: u64 = 500;
 
 /// How one attaches to which recording.
@@ -43,7 +43,7 @@ pub struct Attaching {
 }
 
 /// What tells who is there.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum FoundBy {
     /// A frontend's list.
     Frontend,
@@ -51,8 +51,20 @@ pub enum FoundBy {
     Folder,
     /// etcd.
     Etcd,
-    /// Custom resources of Kubernetes.
-    Kubernetes,
+    /// Something else, which this starts.
+    Other(fn() -> BoxFuture<'static, Box<dyn Registrar>>),
+}
+
+/// Where the processes of a deployment register.
+pub trait Registrar: Send + Sync {
+    /// The flags of `serve` that lead to it.
+    fn flags(&self) -> Vec<String>;
+
+    /// Takes an entry under the key that it would have in etcd, with the lease of its process if it has one.
+    fn put(&mut self, key: &str, value: &Value, lease: Option<u64>);
+
+    /// Removes an entry.
+    fn remove(&self, key: &str);
 }
 
 enum TapeItem {
@@ -80,6 +92,8 @@ pub struct Deployment {
     kv_messages: u64,
     published: u64,
     losses: Losses,
+    /// Messages between two waits for the server's word that it has them all, which takes a second each time.
+    pub at_once: u64,
 }
 
 /// Messages that were lost on their way, of one publisher for each worker.
@@ -118,10 +132,7 @@ impl Deployment {
             FoundBy::Frontend => Registry::frontend(&recording, worker.port()).await,
             FoundBy::Folder => Registry::Folder(Folder::default()),
             FoundBy::Etcd => Registry::etcd(Etcd::start().await),
-            FoundBy::Kubernetes => Registry::Kubernetes {
-                api: Kubernetes::start().await,
-                pods: std::collections::BTreeMap::new(),
-            },
+            FoundBy::Other(start) => Registry::Other(start().await),
         };
         let mut deployment = Self {
             tape: Vec::new(),
@@ -138,6 +149,7 @@ impl Deployment {
             kv_messages: 0,
             published: 0,
             losses: Losses::default(),
+            at_once: AT_ONCE,
         };
         deployment.load(&recording, from).await;
         deployment
@@ -206,7 +218,7 @@ impl Deployment {
                     self.register(&change).await;
                 }
             }
-            if self.published.is_multiple_of(AT_ONCE) {
+            if self.published.is_multiple_of(self.at_once) {
                 self.until_received(server).await;
             }
         }

@@ -1,6 +1,6 @@
-//! Where a deployment's processes register: a frontend's list, a folder or etcd.
+//! Where a deployment's processes register: a frontend's list, a folder, etcd, or what a test brings.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use axum::Router;
@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 
 use crate::discovery::{Folder, file_name};
 use crate::etcd::Etcd;
-use crate::kubernetes::Kubernetes;
+use crate::late::Registrar;
 
 /// Seconds after which what is not renewed would go: longer than any test.
 const LEASE_S: u32 = 3_600;
@@ -19,15 +19,8 @@ const LEASE_S: u32 = 3_600;
 pub(super) enum Registry {
     Frontend(SocketAddr),
     Folder(Folder),
-    Etcd {
-        etcd: Box<Etcd>,
-        leases: BTreeSet<u64>,
-    },
-    /// With the pod that made each entry.
-    Kubernetes {
-        api: Kubernetes,
-        pods: BTreeMap<String, String>,
-    },
+    Etcd { etcd: Box<Etcd>, leases: BTreeSet<u64> },
+    Other(Box<dyn Registrar>),
 }
 
 impl Registry {
@@ -60,10 +53,7 @@ impl Registry {
             Self::Frontend(at) => vec!["--prometheus".to_owned(), format!("frontend=http://{at}/metrics")],
             Self::Folder(folder) => vec!["--discovery".to_owned(), folder.url()],
             Self::Etcd { etcd, .. } => vec!["--discovery".to_owned(), etcd.url()],
-            // No pod is at a loopback address; these are.
-            Self::Kubernetes { api, .. } => {
-                ["--discovery", &api.url(), "--allow-target", "127.0.0.0/8"].map(str::to_owned).to_vec()
-            }
+            Self::Other(registrar) => registrar.flags(),
         }
     }
 
@@ -77,19 +67,7 @@ impl Registry {
                 }
                 etcd.put(key, value, lease).await;
             }
-            Self::Kubernetes { api, pods } => {
-                let key = key_of_file(key);
-                // Without a lease, whoever is named at the end of the key is somebody.
-                let process = lease.map(|lease| format!("{lease:x}"));
-                let process =
-                    process.unwrap_or_else(|| key.rsplit('/').next().unwrap_or_default().to_owned());
-                let pod = format!("agg-worker-{process}");
-                api.put(&pod, &key, value);
-                if !pods.values().any(|known| *known == pod) {
-                    api.set_ready(&pod, true);
-                }
-                pods.insert(key, pod);
-            }
+            Self::Other(registrar) => registrar.put(&key_of_file(key), value, lease),
         }
     }
 
@@ -98,10 +76,7 @@ impl Registry {
             Self::Frontend(_) => panic!("nothing registers with a frontend"),
             Self::Folder(folder) => folder.remove(&key_of_file(key)),
             Self::Etcd { etcd, .. } => etcd.delete(key).await,
-            Self::Kubernetes { api, pods } => {
-                let key = key_of_file(key);
-                api.remove(&pods[&key], &key);
-            }
+            Self::Other(registrar) => registrar.remove(&key_of_file(key)),
         }
     }
 }

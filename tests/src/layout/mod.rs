@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use radixscope_app::url::Panel;
+use radixscope_panels::url::Panel;
 use serde_json::{Value, json};
 
 use crate::browser::Page;
@@ -60,6 +60,11 @@ pub async fn demo(deployment: &[&'static str]) -> (Radixscope, Vec<View>) {
 /// Opens a view and waits until it has what it shows.
 pub async fn open(page: &Page, server: &Radixscope, view: &View, theme: &str) {
     page.open(&server.url(&format!("/?{}&theme={theme}", view.query))).await;
+    until_there(page).await;
+}
+
+/// Waits until the view that is open has what it shows.
+pub async fn until_there(page: &Page) {
     page.until_true("it is live", "document.body.dataset.connection === 'live'").await;
     page.until_true("the panel is there", "!!document.querySelector('main h2')").await;
     let pending = "![...document.querySelectorAll('.chart')].some(e => e.dataset.ready === 'false')";

@@ -1,0 +1,36 @@
+//! The page in every detail that takes a browser: panels, tree, charts, pixels, frames, moments.
+
+mod access;
+mod changes;
+mod charts;
+mod compare;
+mod completeness;
+mod counterfactual;
+mod decisions;
+mod embed;
+mod engines;
+mod figures;
+mod findings;
+mod kiosk;
+mod latency;
+mod ledger;
+mod link;
+mod memory;
+mod overview;
+mod page;
+mod panels;
+mod parts;
+mod player;
+mod pools;
+mod reuse;
+mod stage;
+mod time;
+mod tokenizer;
+mod tree;
+mod tree_boxes;
+mod tree_find;
+mod tree_grid;
+mod tree_lights;
+mod tree_paused;
+mod tree_pixels;
+mod whatif;

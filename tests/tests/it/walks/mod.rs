@@ -1,0 +1,29 @@
+//! The page as people use it: one walk or two for each panel, and for what all of them have in common.
+
+mod access;
+mod changes;
+mod compare;
+mod completeness;
+mod counterfactual;
+mod decisions;
+mod embed;
+mod findings;
+mod fleet;
+mod kiosk;
+mod latency;
+mod link;
+mod memory;
+mod overview;
+mod page;
+mod panels;
+mod parts;
+mod player;
+mod pools;
+mod rates;
+mod reuse;
+mod stage;
+mod time;
+mod tree;
+mod tree_find;
+mod tree_grid;
+mod whatif;
