@@ -4,7 +4,7 @@ use std::{
     env,
     net::{SocketAddr, TcpStream},
     path::Path,
-    process::{Command, ExitCode, Stdio},
+    process::ExitCode,
     thread,
     time::Duration,
 };
@@ -28,63 +28,78 @@ const TRY_EVERY: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// When a step fails or the server ends before it listens.
-pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
+pub(crate) fn run(workspace: &Workspace, parts: Parts, args: &[String]) -> Result<ExitCode> {
     let missing = setup::missing(workspace, Purpose::Demo);
     let mut steps = Steps::new(workspace, missing.len() + 2);
     setup::meet(&mut steps, &missing)?;
     let binary = workspace.target.join("demo/radixscope");
-    let beside = if binary.is_file() { Vec::new() } else { start_building_the_rest(workspace)? };
-    page::build(&mut steps, workspace, page::Build::Quick)?;
+    let beside = if binary.is_file() { Vec::new() } else { start_building_the_rest(workspace, parts)? };
+    page::build(&mut steps, workspace, parts.page())?;
     for mut build in beside {
         // Should it have failed, the next step fails too and shows why.
         let _ = build.wait();
     }
-    build_server(&mut steps, workspace, "demo")?;
+    build_server(&mut steps, workspace, "demo", parts.features())?;
     start(workspace, &binary, args)
 }
 
 /// Begins to build the server, which reads the page from the disk in this profile, and the bundler, beside the page: its largest
 /// crate keeps one core busy for a minute. They take what the page's build leaves of the cores.
-fn start_building_the_rest(workspace: &Workspace) -> Result<Vec<RunningProcess>> {
-    let builds = [["radixscope", "demo"], ["radixscope-bundle", "dev"]];
-    let start = |[package, profile]: [&str; 2]| {
-        let cargo =
+fn start_building_the_rest(workspace: &Workspace, parts: Parts) -> Result<Vec<RunningProcess>> {
+    let builds = [("radixscope", "demo", parts.features()), ("radixscope-bundle", "dev", &[])];
+    let start = |(package, profile, features): (&str, &str, &[&str])| {
+        let mut cargo =
             workspace.cargo(["build", "--locked", "--quiet", "--package", package, "--profile", profile]);
-        RunningProcess::start(nice(&cargo).stdout(Stdio::null()).stderr(Stdio::null()))
+        cargo.args(features);
+        RunningProcess::start_beside(&cargo)
     };
     builds.into_iter().map(start).collect()
 }
 
-/// The same command at a lower priority.
-fn nice(command: &Command) -> Command {
-    let mut nice = Command::new("nice");
-    nice.args(["-n", "10"]).arg(command.get_program()).args(command.get_args());
-    for (variable, value) in command.get_envs() {
-        match value {
-            Some(value) => nice.env(variable, value),
-            None => nice.env_remove(variable),
-        };
-    }
-    if let Some(folder) = command.get_current_dir() {
-        nice.current_dir(folder);
-    }
-    nice
+/// How much of Radixscope a demo has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parts {
+    /// What a simulated cluster needs
+    Needed,
+    /// What the shipped binary has, but its allocator
+    All,
 }
 
+impl Parts {
+    const fn features(self) -> &'static [&'static str] {
+        match self {
+            Self::Needed => &[],
+            Self::All => &FULL,
+        }
+    }
+
+    const fn page(self) -> page::Build {
+        match self {
+            Self::Needed => page::Build::Quick,
+            Self::All => page::Build::Complete,
+        }
+    }
+}
+
+/// Every feature of the server that users get.
+pub(crate) const FULL: [&str; 2] = ["--features", "full"];
 /// What a shipped binary has beyond one for development.
-pub(crate) const SHIPPED: [&str; 2] = ["--features", "jemalloc"];
+pub(crate) const SHIPPED: [&str; 2] = ["--features", "full,jemalloc"];
 
 /// Builds the server; all profiles but `dev` and `demo` put the page into it.
 ///
 /// # Errors
 /// When the compiler says so.
-pub(crate) fn build_server(steps: &mut Steps<'_>, workspace: &Workspace, profile: &str) -> Result<()> {
+pub(crate) fn build_server(
+    steps: &mut Steps<'_>,
+    workspace: &Workspace,
+    profile: &str,
+    features: &[&str],
+) -> Result<()> {
     steps.step("The server", "about 2 min on two cores, seconds when little changed", |step| {
         let mut command =
             workspace.cargo(["build", "--locked", "--profile", profile, "--package", "radixscope"]);
-        if profile == "release" {
-            command.args(SHIPPED);
-        }
+        command.args(features);
         step.run(command)
     })
 }

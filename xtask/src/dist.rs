@@ -1,5 +1,5 @@
-//! `cargo xtask dist`: the one binary with the page inside, where a container build finds it, as an archive with what belongs to
-//! it, and as a Python wheel. The same commit gives the same binary by the same compiler, wherever checkout and cargo's home are.
+//! `cargo xtask dist`: the one binary with every feature and the page inside, where a container build finds it, as an archive with
+//! what belongs to it, and as a Python wheel. The same commit gives the same binary by the same compiler, wherever checkout and cargo's home are.
 
 use std::{
     fs::{self, File},

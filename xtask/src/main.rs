@@ -8,6 +8,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 mod bench;
 mod check;
+mod components;
 mod demo;
 mod dist;
 mod fuzz;
@@ -38,13 +39,16 @@ struct Cli {
 enum Command {
     /// Show the simulated cluster in a browser: sets up what is missing, builds, starts the server
     Demo {
+        /// With what a simulated cluster does not need: Kubernetes, object storage, Parquet, OTLP export, the page's tokenizer
+        #[arg(long)]
+        full: bool,
         /// Options for the server, after `--`; `cargo xtask demo -- --help` lists them
         #[arg(last = true)]
         args: Vec<String>,
     },
-    /// Run every check and every test: sets up what is missing, builds, tests
+    /// Run the tests that each change must pass: sets up what is missing, builds, tests
     Test {
-        /// Only this one, which the rest leaves out because it takes long
+        /// Instead what is left out because it takes long, or one part of that
         #[arg(value_enum)]
         part: Option<test::TestPart>,
         /// Recordings for it: folders, or names of the repository's own; all of these when none is named
@@ -62,7 +66,7 @@ enum Command {
         #[arg(last = true)]
         args: Vec<String>,
     },
-    /// Check form only: formatting, lints for both targets, licences and spelling
+    /// Check form: formatting, spelling, licences, lints for host and browser
     Check,
     /// Install what a command needs, under `target/`, and do nothing else
     Setup {
@@ -111,7 +115,10 @@ fn main() -> ExitCode {
 fn run(command: Command) -> anyhow::Result<ExitCode> {
     let workspace = Workspace::find()?;
     match command {
-        Command::Demo { args } => demo::run(&workspace, &args),
+        Command::Demo { full, args } => {
+            let parts = if full { demo::Parts::All } else { demo::Parts::Needed };
+            demo::run(&workspace, parts, &args)
+        }
         Command::Test { part: None, .. } => test::run(&workspace),
         Command::Test { part: Some(part), recordings, args } => {
             test::run_part(&workspace, part, &[args, recordings].concat())

@@ -15,14 +15,18 @@ use crate::{setup::WASM, steps::Steps, workspace::Workspace};
 /// Everything `app/dist` is made of, relative to the checkout.
 const INPUTS: [&str; 8] =
     ["app", "core", "style", "public", "xtask/bundle", "Cargo.toml", "Cargo.lock", ".cargo/config.toml"];
+/// The program that [`Build::Quick`] leaves out, and its package: nothing else needs its many crates.
+const OPTIONAL: (&str, &str) = ("tokenizer", "--package=radixscope-tokenizer");
 /// Where the page's files are.
 const DIST: &str = "app/dist";
 
 /// How the page is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Build {
-    /// Soon there, three times as large: for `demo` and tests
+    /// Soon there, three times as large, and without [`OPTIONAL`]: for `demo` and tests
     Quick,
+    /// The same with everything
+    Complete,
     /// Small, the same bytes on every machine: what `dist` ships and `bench` measures
     Small,
 }
@@ -31,16 +35,20 @@ impl Build {
     /// The cargo profile.
     pub(crate) const fn profile(self) -> &'static str {
         match self {
-            Self::Quick => "wasm-quick",
+            Self::Quick | Self::Complete => "wasm-quick",
             Self::Small => "wasm-release",
         }
     }
 
     const fn usual(self) -> &'static str {
         match self {
-            Self::Quick => "about 2 min on two cores, 20 s when little changed",
+            Self::Quick | Self::Complete => "about 2 min on two cores, 20 s when little changed",
             Self::Small => "about 8 min on two cores",
         }
+    }
+
+    const fn has_optional(self) -> bool {
+        !matches!(self, Self::Quick)
     }
 }
 
@@ -52,35 +60,73 @@ impl Build {
 /// # Errors
 /// When cargo or the bundler fails, or files cannot be read.
 pub(crate) fn build(steps: &mut Steps<'_>, workspace: &Workspace, build: Build) -> Result<()> {
+    build_among(steps, workspace, build, &["--locked", "--package=radixscope-bundle"])
+}
+
+/// The same where the host's programs are built too: `selection` are cargo's arguments that choose their packages.
+///
+/// # Errors
+/// As [`build`].
+pub(crate) fn build_among(
+    steps: &mut Steps<'_>,
+    workspace: &Workspace,
+    build: Build,
+    selection: &[&str],
+) -> Result<()> {
     steps.step("The page", build.usual(), |step| {
-        let stamp = workspace.state().join("page.stamp");
-        let built = fs::read_to_string(&stamp).unwrap_or_default();
-        if built == stamp_of(&workspace.root, build)? {
+        if is_built(workspace, build)? {
             return Ok(());
         }
+        let (left_out, package) = OPTIONAL;
+        let stamp = stamp(workspace);
         // Removed first: an interrupted build must not count as one.
         let _ = fs::remove_file(&stamp);
         let mut command = workspace.cargo([
             "build",
             "--locked",
             "--package=radixscope-app",
-            "--package=radixscope-tokenizer",
             "--bins",
             "--target",
             WASM,
             "--profile",
             build.profile(),
         ]);
+        if build.has_optional() {
+            command.arg(package);
+        }
         if build == Build::Small {
             name_no_folder(&mut command);
         }
         step.run(command)?;
-        step.run(workspace.cargo(["build", "--locked", "--package=radixscope-bundle"]))?;
+        // Chosen among the packages of its caller: for it alone cargo would build some of its dependencies with other features, anew.
+        let mut bundler = workspace.cargo(["build", "--bin=bundle"]);
+        bundler.args(selection);
+        step.run(bundler)?;
         let mut command = workspace.command(workspace.target.join("debug/bundle"));
         command.arg(workspace.target.join(WASM).join(build.profile())).arg(DIST);
+        if !build.has_optional() {
+            // What an earlier build left may be of other sources.
+            command.arg(left_out);
+        }
         step.run(command)?;
         fs::write(&stamp, stamp_of(&workspace.root, build)?).context("writing the page's stamp")
     })
+}
+
+/// Where it stands what the page was made of.
+fn stamp(workspace: &Workspace) -> PathBuf {
+    workspace.state().join("page.stamp")
+}
+
+/// Whether the page is there, of the sources as they are.
+///
+/// # Errors
+/// When a file cannot be read.
+pub(crate) fn is_built(workspace: &Workspace, build: Build) -> Result<bool> {
+    let built = fs::read_to_string(stamp(workspace)).unwrap_or_default();
+    // A page that has more than is needed is as good.
+    let is_same = |wanted| stamp_of(&workspace.root, wanted).map(|stamp| stamp == built);
+    Ok(is_same(build)? || (build == Build::Quick && is_same(Build::Complete)?))
 }
 
 /// Compiled for the browser, it names no folder of this machine.
@@ -114,7 +160,7 @@ fn stamp_of(root: &Path, build: Build) -> Result<String> {
         inputs.append(&mut files(&root.join(input), Some(&root.join(DIST)))?);
     }
     let (inputs, outputs) = (digest(&inputs)?, digest(&files(&root.join(DIST), None)?)?);
-    Ok(format!("{} {inputs:016x} {outputs:016x}", build.profile()))
+    Ok(format!("{build:?} {inputs:016x} {outputs:016x}"))
 }
 
 /// A digest of names and contents; it detects change, it protects against nothing.

@@ -129,6 +129,25 @@ impl RunningProcess {
         Ok(Self { child, group })
     }
 
+    /// Starts a program that takes what others leave of the cores, and says nothing.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(crate) fn start_beside(command: &Command) -> Result<Self> {
+        let mut nice = Command::new("nice");
+        nice.args(["-n", "10"]).arg(command.get_program()).args(command.get_args());
+        for (variable, value) in command.get_envs() {
+            match value {
+                Some(value) => nice.env(variable, value),
+                None => nice.env_remove(variable),
+            };
+        }
+        if let Some(folder) = command.get_current_dir() {
+            nice.current_dir(folder);
+        }
+        Self::start(nice.stdout(Stdio::null()).stderr(Stdio::null()))
+    }
+
     /// Waits until it ends.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use crate::{
-    page,
+    demo, page,
     setup::{self, Purpose, WASM},
     steps::Steps,
     workspace::{Workspace, output},
@@ -20,7 +20,7 @@ use crate::{
 
 /// The name of the files that cargo-cyclonedx leaves beside each `Cargo.toml`.
 const LEFT: &str = "xtask-sbom";
-/// The packages that are shipped, and the target that each is built for; `None` is the machine's own.
+/// The packages that are shipped, and the target that each is built for; `None` is the machine's own, with every feature that users get.
 const SHIPPED: [(&str, Option<&str>); 3] =
     [("server", None), ("app", Some(WASM)), ("app/tokenizer", Some(WASM))];
 
@@ -64,9 +64,10 @@ pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
 fn cyclonedx(workspace: &Workspace, target: Option<&str>) -> Result<Command> {
     let mut command = workspace.cargo(["cyclonedx", "--quiet", "--format=json", "--spec-version=1.5"]);
     command.args(["--override-filename", LEFT]);
-    if let Some(target) = target {
-        command.args(["--target", target]);
-    }
+    match target {
+        Some(target) => command.args(["--target", target]),
+        None => command.args(demo::FULL),
+    };
     // Without a time given, that of the commit: the same commit gives the same document.
     if std::env::var_os("SOURCE_DATE_EPOCH").is_none() {
         let mut git = workspace.command("git");

@@ -5,7 +5,7 @@ use std::{fs, process::ExitCode};
 use anyhow::{Context, Result, bail};
 
 use crate::{
-    page,
+    bench, page,
     setup::{self, Purpose},
     steps::Steps,
     test,
@@ -33,7 +33,7 @@ fn film(workspace: &Workspace) -> Result<ExitCode> {
     let mut steps = Steps::new(workspace, missing.len() + 3);
     setup::meet(&mut steps, &missing)?;
     page::build(&mut steps, workspace, page::Build::Quick)?;
-    test::build(&mut steps, workspace)?;
+    bench::build_with_server(&mut steps, workspace, &["film"])?;
     let mut said = Vec::new();
     steps.step("The film", "about 2 min", |step| {
         let program = workspace.command(workspace.target.join("debug/film"));
@@ -51,7 +51,7 @@ fn pictures(workspace: &Workspace) -> Result<ExitCode> {
     let mut steps = Steps::new(workspace, missing.len() + 3);
     setup::meet(&mut steps, &missing)?;
     page::build(&mut steps, workspace, page::Build::Quick)?;
-    test::build(&mut steps, workspace)?;
+    bench::build_with_server(&mut steps, workspace, &["screens"])?;
     let folder = workspace.target.join("screens");
     let _ = fs::remove_dir_all(&folder);
     steps.step("Screenshots", "about 1 min", |step| {

@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::{Context, Result, bail};
 
 use crate::{
-    demo, page,
+    bench, demo, page,
     process::RunningProcess,
     setup::{self, Purpose},
     steps::Steps,
@@ -48,16 +48,12 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     let profile = if args.debug { "debug" } else { "release" };
     if args.debug {
         // Without the page, which such a server reads from the disk when a browser asks for it.
-        steps.step("The server and the program that soaks it", "about 3 min on two cores", |step| {
-            let mut command = workspace.cargo(["build", "--bin", "radixscope", "--bin", "soak"]);
-            command.args(test::SELECTION);
-            step.run(command)
-        })?;
+        bench::build_with_server(&mut steps, workspace, &["soak"])?;
     } else {
         page::build(&mut steps, workspace, page::Build::Small)?;
-        demo::build_server(&mut steps, workspace, "release")?;
+        demo::build_server(&mut steps, workspace, "release", &demo::SHIPPED)?;
         steps.step("The program that soaks it", "about 3 min on two cores", |step| {
-            let build = ["build", "--locked", "--release", "--package", "radixscope-tests", "--bin", "soak"];
+            let build = ["build", "--locked", "--release", "--package", bench::PACKAGE, "--bin", "soak"];
             step.run(workspace.cargo(build))
         })?;
     }

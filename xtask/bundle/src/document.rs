@@ -60,15 +60,18 @@ fn replaced(element: &str, folder: &Path, out: &Path, names: &Names) -> Result<S
 }
 
 /// What loads and starts the page's program: asked for before the style sheets, since browsers fetch six files at a time. The
-/// files that it loads later are named for a report, which holds them all.
+/// files that it loads later are named for a report, which holds them all; what is missing is named for the page.
 fn start(names: &Names) -> String {
-    let Names { script, program, parts } = names;
+    let Names { script, program, parts, without } = names;
     let parts = parts.join(" ");
+    let without = without.as_ref().map_or_else(String::new, |program| {
+        format!("<meta name=\"radixscope-without\" content=\"{program}\">\n    ")
+    });
     format!(
         r#"<link rel="modulepreload" href="./{script}" crossorigin="anonymous">
     <link rel="preload" href="./{program}" crossorigin="anonymous" as="fetch" type="application/wasm">
     <meta name="radixscope-parts" content="{parts}">
-    <script type="module">
+    {without}<script type="module">
       import init from './{script}';
       await init({{ module_or_path: './{program}' }});
     </script>"#
@@ -90,8 +93,8 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("a.css"), "a{}").unwrap();
         fs::write(folder.join("b.html"), "<p>b</p>").unwrap();
-        let names =
-            Names { script: "page-0.js".to_owned(), program: "page-0_bg.wasm".to_owned(), parts: Vec::new() };
+        let (script, program) = ("page-0.js".to_owned(), "page-0_bg.wasm".to_owned());
+        let names = Names { script, program, parts: Vec::new(), without: None };
         let document = "<base href=\"./\"><link data-bundle=\"inline\" href=\"a.css\" /><link data-bundle=\"program\" />\
              <link data-bundle=\"file\" rel=\"stylesheet\" href=\"a.css\" /><link data-bundle=\"inline\" href=\"b.html\" />";
         let text = assembled(document, &folder, &folder, &names).unwrap();
@@ -102,9 +105,16 @@ mod tests {
         let ends = format!("</script><link rel=\"stylesheet\" href=\"./a-{digest}.css\" /><p>b</p>");
         assert!(text.ends_with(&ends), "{text}");
         assert!(folder.join(format!("a-{digest}.css")).is_file());
+        assert!(!text.contains("radixscope-without"), "{text}");
+        let without = Names { without: Some("tokenizer".to_owned()), ..names };
+        let text = assembled(document, &folder, &folder, &without).unwrap();
+        assert!(text.contains("<meta name=\"radixscope-without\" content=\"tokenizer\">"), "{text}");
         let unknown = "<link data-bundle=\"else\" href=\"a.css\">";
-        assert!(assembled(unknown, &folder, &folder, &names).is_err());
-        assert!(assembled("<link data-bundle=\"file\">", &folder, &folder, &names).is_err(), "names no file");
+        assert!(assembled(unknown, &folder, &folder, &without).is_err());
+        assert!(
+            assembled("<link data-bundle=\"file\">", &folder, &folder, &without).is_err(),
+            "names no file"
+        );
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -31,6 +31,8 @@ pub(crate) struct Names {
     pub(crate) program: String,
     /// The files that the script loads later.
     pub(crate) parts: Vec<String>,
+    /// The program of a Web Worker that the page does without.
+    pub(crate) without: Option<String>,
 }
 
 impl Program {
@@ -108,7 +110,7 @@ impl Program {
         let script = format!("{head}{}", self.script);
         let name = format!("{}-{}.js", self.name, digest(script.as_bytes()));
         write(out, &name, script.as_bytes())?;
-        Ok(Names { script: name, program, parts })
+        Ok(Names { script: name, program, parts, without: None })
     }
 
     /// Writes the program, and a script that a Web Worker starts it with.

@@ -23,6 +23,9 @@ use crate::{
 mod core;
 mod machine;
 
+/// The package of most measuring programs; only the commands that start one build it.
+pub(crate) const PACKAGE: &str = "radixscope-bench";
+
 /// A measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BenchPart {
@@ -110,26 +113,26 @@ impl BenchPart {
     const fn program(self) -> Program {
         let (package, name) = match self {
             Self::Core => ("radixscope-oracle", "bench"),
-            Self::Latency => ("radixscope-tests", "latency"),
-            Self::Ledger => ("radixscope-tests", "ledger"),
-            Self::Loss => ("radixscope-tests", "loss"),
-            Self::Dump => ("radixscope-tests", "dump"),
-            Self::Zmq => ("radixscope-tests", "zmq"),
-            Self::Scale => ("radixscope-tests", "scale"),
+            Self::Latency => (PACKAGE, "latency"),
+            Self::Ledger => (PACKAGE, "ledger"),
+            Self::Loss => (PACKAGE, "loss"),
+            Self::Dump => (PACKAGE, "dump"),
+            Self::Zmq => (PACKAGE, "zmq"),
+            Self::Scale => (PACKAGE, "scale"),
             Self::Rollouts => ("radixscope-intake", "rollouts"),
-            Self::Tree => ("radixscope-tests", "tree"),
-            Self::FirstView => ("radixscope-tests", "first_view"),
-            Self::Counterfactual => ("radixscope-tests", "counterfactual"),
-            Self::Reuse => ("radixscope-tests", "reuse"),
-            Self::Attack => ("radixscope-tests", "attack"),
+            Self::Tree => (PACKAGE, "tree"),
+            Self::FirstView => (PACKAGE, "first_view"),
+            Self::Counterfactual => (PACKAGE, "counterfactual"),
+            Self::Reuse => (PACKAGE, "reuse"),
+            Self::Attack => (PACKAGE, "attack"),
             Self::Scenario => ("radixscope-insight", "scenario"),
             Self::Colours => ("radixscope-insight", "colours"),
             Self::Speed => ("radixscope-export", "speed"),
             Self::Recording => ("radixscope-recording", "recording"),
-            Self::Moments => ("radixscope-tests", "moments"),
-            Self::Killed => ("radixscope-tests", "killed"),
-            Self::Endurance => ("radixscope-tests", "endurance"),
-            Self::Sizes => ("radixscope-tests", "sizes"),
+            Self::Moments => (PACKAGE, "moments"),
+            Self::Killed => (PACKAGE, "killed"),
+            Self::Endurance => (PACKAGE, "endurance"),
+            Self::Sizes => (PACKAGE, "sizes"),
         };
         Program { package, name, is_example: self.is_example() }
     }
@@ -168,7 +171,7 @@ pub(crate) fn run(workspace: &Workspace, parts: &[BenchPart], args: &[String]) -
     if needs_server {
         setup::meet(&mut steps, &missing)?;
         page::build(&mut steps, workspace, page::Build::Small)?;
-        demo::build_server(&mut steps, workspace, "release")?;
+        demo::build_server(&mut steps, workspace, "release", &demo::SHIPPED)?;
     }
     steps.step("The measuring programs", "about 3 min on two cores", |step| {
         let mut command = workspace.cargo(["build", "--locked", "--release"]);
@@ -201,6 +204,30 @@ pub(crate) fn run(workspace: &Workspace, parts: &[BenchPart], args: &[String]) -
     println!("\n{}\n\n{}", machine::describe(), table(&rows));
     println!("Also in {}", workspace.shown(&PathBuf::from(&folder)));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Builds measuring programs and the server without optimisation, as one step: beside tests, hardly anything is compiled for them.
+///
+/// # Errors
+/// When the compiler says so.
+pub(crate) fn build_with_server(
+    steps: &mut Steps<'_>,
+    workspace: &Workspace,
+    programs: &[&str],
+) -> Result<()> {
+    steps.step(
+        "The server and the measuring program",
+        "about 3 min on two cores, seconds when little changed",
+        |step| {
+            let mut command =
+                workspace.cargo(["build", "--locked", "--package", "radixscope", "--bin", "radixscope"]);
+            command.args(["--package", PACKAGE]);
+            for program in programs {
+                command.args(["--bin", program]);
+            }
+            step.run(command)
+        },
+    )
 }
 
 /// A program's report, with rows.

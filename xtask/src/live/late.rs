@@ -8,7 +8,7 @@ use clap::{ValueEnum, builder::PossibleValuesParser};
 
 use super::{VERSIONS, copy_scripts, scripts, set_up};
 use crate::{
-    demo, page,
+    bench, demo, page,
     setup::{self, Purpose},
     steps::Steps,
     workspace::Workspace,
@@ -108,12 +108,12 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
         None => {
             setup::meet(&mut steps, &missing)?;
             page::build(&mut steps, workspace, page::Build::Quick)?;
-            demo::build_server(&mut steps, workspace, "release")?;
+            demo::build_server(&mut steps, workspace, "release", &demo::SHIPPED)?;
             workspace.target.join("release/radixscope")
         }
     };
     steps.step("The program that compares", "seconds", |step| {
-        step.run(workspace.cargo(["build", "--locked", "--package", "radixscope-tests", "--bin", "late"]))
+        step.run(workspace.cargo(["build", "--locked", "--package", bench::PACKAGE, "--bin", "late"]))
     })?;
     let folder = workspace.target.join("live");
     copy_scripts(&scripts, &folder)?;

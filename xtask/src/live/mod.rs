@@ -111,20 +111,25 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
         false => 1 + args.runs(version).len(),
     };
     let runs: usize = versions.iter().map(per_version).sum();
-    let mut steps = Steps::new(workspace, runs + if is_built { missing.len() + 2 } else { 0 });
+    let built = if is_built { missing.len() + 2 } else { 0 } + usize::from(!args.decided);
+    let mut steps = Steps::new(workspace, runs + built);
     let binary = match &args.binary {
         Some(binary) => fs::canonicalize(binary).with_context(|| format!("no {}", binary.display()))?,
         None if args.again => PathBuf::new(),
         None => {
             setup::meet(&mut steps, &missing)?;
             page::build(&mut steps, workspace, page::Build::Quick)?;
-            demo::build_server(&mut steps, workspace, "release")?;
+            demo::build_server(&mut steps, workspace, "release", &demo::SHIPPED)?;
             workspace.target.join("release/radixscope")
         }
     };
+    if !args.decided {
+        steps.step("The program that compares", "seconds", compare::build)?;
+    }
     let folder = workspace.target.join("live");
     copy_scripts(&scripts, &folder)?;
     let (mut rows, mut sums, mut failures) = (Vec::new(), Vec::new(), Vec::new());
+    let mut heading = if args.decided { decided::HEADING.to_owned() } else { String::new() };
     for version in versions {
         let ready =
             steps.step(&format!("Dynamo {version} from PyPI"), "about 30 s and 0.6 GB, once", |step| {
@@ -159,13 +164,14 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
                 .step(&format!("{name}, with Radixscope beside it"), "about a minute", |step| {
                     if args.again { Ok(run.recording(&folder)) } else { run.watch(step, &folder, &binary) }
                 })
-                .and_then(|recording| compare::recording(&name, &recording));
+                .and_then(|recording| compare::recording(workspace, &name, &recording));
             match compared {
                 Ok(compared) => {
                     println!("{}", compared.text);
                     if compared.differing > 0 {
                         failures.push(anyhow!("{name}: {} differ", compared.differing));
                     }
+                    heading = compared.heading;
                     rows.push(compared.row);
                     sums.push(compared.sum);
                 }
@@ -175,7 +181,6 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
             }
         }
     }
-    let heading = if args.decided { decided::HEADING } else { compare::HEADING };
     println!("\n{heading}\n{}\n\n{}\n", rows.join("\n"), sums.join("\n"));
     for failure in &failures {
         println!("{failure:#}");

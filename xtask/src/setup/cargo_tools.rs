@@ -19,6 +19,9 @@ const CARGO_CYCLONEDX: &str = "0.5.9";
 /// Drives Firefox 115 and later.
 const GECKODRIVER: &str = "0.37.1";
 
+/// Runs the tests of components in a browser. It understands programs of exactly its own version of wasm-bindgen (`Cargo.toml`).
+const WASM_BINDGEN: &str = "0.2.129";
+
 /// A crate with a program in it.
 pub(super) struct CargoTool {
     package: &'static str,
@@ -62,6 +65,20 @@ pub(super) fn geckodriver() -> CargoTool {
     }
 }
 
+/// Runs tests that were compiled for the browser.
+pub(super) fn wasm_test_runner() -> CargoTool {
+    CargoTool {
+        package: "wasm-bindgen-cli",
+        program: WASM_TEST_RUNNER,
+        ask: &["--version"],
+        version: WASM_BINDGEN.to_owned(),
+        usual: "about 1 min on two cores",
+    }
+}
+
+/// The program that runs tests in a browser.
+pub(crate) const WASM_TEST_RUNNER: &str = "wasm-bindgen-test-runner";
+
 impl Need for CargoTool {
     fn name(&self) -> String {
         format!("{} {}, built from source", self.package, self.version)
@@ -85,7 +102,7 @@ impl Need for CargoTool {
         let build = builds(step.workspace);
         let mut command = step.workspace.cargo(["install", self.package, "--locked", "--force"]);
         command
-            .args(["--version", &self.version, "--no-default-features"])
+            .args(["--version", &self.version, "--no-default-features", "--bin", self.program])
             .arg("--root")
             .arg(&root)
             .arg("--target-dir")
@@ -118,4 +135,15 @@ pub(super) fn remove_builds(workspace: &Workspace) -> Result<()> {
         fs::remove_dir_all(&builds).with_context(|| format!("removing {}", builds.display()))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::WASM_BINDGEN;
+
+    #[test]
+    fn the_runner_of_tests_is_of_the_pages_version_of_wasm_bindgen() {
+        let manifest = include_str!("../../../Cargo.toml");
+        assert!(manifest.contains(&format!("wasm-bindgen = \"={WASM_BINDGEN}\"")));
+    }
 }

@@ -20,6 +20,7 @@ mod pypi;
 mod python;
 mod rust_target;
 
+pub(crate) use cargo_tools::WASM_TEST_RUNNER;
 pub(crate) use kubernetes::schemas;
 pub(crate) use rust_target::{MUSL, WASM};
 
@@ -28,8 +29,10 @@ pub(crate) use rust_target::{MUSL, WASM};
 pub(crate) enum Purpose {
     /// Build the app and the server
     Demo,
-    /// Run the tests: also a NATS server, etcd, a server that speaks S3, Prometheus and a browser
+    /// Run the tests: also a NATS server, etcd, a browser and what runs tests in it
     Test,
+    /// Run the exhaustive tests: also a server that speaks S3, Prometheus, Grafana's schema of dashboards
+    TestAll,
     /// Everything above
     All,
     /// Run the tests of every browser in Firefox and WebKit too; `all` leaves it out
@@ -98,6 +101,7 @@ pub(crate) fn missing(workspace: &Workspace, purpose: Purpose) -> Vec<Box<dyn Ne
         }
         Purpose::Demo
         | Purpose::Test
+        | Purpose::TestAll
         | Purpose::All
         | Purpose::Browsers
         | Purpose::Duckdb
@@ -117,12 +121,17 @@ pub(crate) fn missing(workspace: &Workspace, purpose: Purpose) -> Vec<Box<dyn Ne
                 needs.push(Box::new(python::DUCKDB));
                 needs.push(Box::new(python::HTTPFS));
             }
+            if matches!(purpose, Purpose::Test | Purpose::TestAll | Purpose::All) {
+                needs.push(Box::new(cargo_tools::wasm_test_runner()));
+            }
             if !matches!(purpose, Purpose::Demo | Purpose::Static) {
-                needs.extend(checkers());
                 needs.push(Box::new(browser::Browser));
                 needs.push(Box::new(pypi::NEXTEST));
                 needs.push(Box::new(pypi::NATS));
                 needs.push(Box::new(pypi::ETCD));
+            }
+            if !matches!(purpose, Purpose::Demo | Purpose::Test | Purpose::Static) {
+                needs.extend(checkers());
                 needs.push(Box::new(pypi::WEED));
                 needs.push(Box::new(prometheus::Prometheus));
                 needs.push(Box::new(python::PYZMQ));
