@@ -141,8 +141,10 @@ pub(crate) fn run_part(workspace: &Workspace, part: TestPart, args: &[String]) -
         TestPart::All => return run_all(workspace),
         TestPart::Lints => check::exhaustive(workspace)?,
         TestPart::Exhaustive => {
-            let mut steps = prepare(workspace, Tier::All, Purpose::TestAll, 1)?;
-            test(&mut steps, Tier::All, "about 30 min on two cores", &["--filterset", EXHAUSTIVE])?;
+            let mut steps = prepare(workspace, Tier::All, Purpose::TestAll, 2)?;
+            let components = components::test(&mut steps)?;
+            let filter = ["--filterset", EXHAUSTIVE];
+            test_after(components, &mut steps, Tier::All, "about 30 min on two cores", &filter)?;
         }
         TestPart::Findings => run_program(workspace, "findings", args)?,
         TestPart::Decisions => run_program(workspace, "decisions", args)?,
