@@ -178,6 +178,24 @@ impl Recording {
         self.lines_if_any("discovery.jsonl.gz")
     }
 
+    /// Its entries whenever it was read: when, in Unix seconds, key, and value as JSON.
+    pub fn discovery_entries(&self) -> impl Iterator<Item = (f64, String, String)> + use<> {
+        #[derive(Deserialize)]
+        struct Snapshot {
+            t: f64,
+            kvs: Vec<Entry>,
+        }
+        #[derive(Deserialize)]
+        struct Entry {
+            key: String,
+            value: serde_json::Value,
+        }
+        self.discovery().flat_map(|line| {
+            let Snapshot { t, kvs } = json(&line);
+            kvs.into_iter().map(move |entry| (t, entry.key, entry.value.to_string()))
+        })
+    }
+
     /// What the clients that made the traffic measured, a request each, as far as `T` takes it.
     pub fn traffic<T: DeserializeOwned>(&self) -> impl Iterator<Item = T> + use<T> {
         self.lines("traffic.jsonl.gz").map(|line| json(&line))

@@ -7,7 +7,6 @@ use radixscope_model::id::{Millis, SourceIx};
 use radixscope_model::record::{Entry, LinkState, Record, SourceKind};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::sink::RecordSink as _;
-use serde::Deserialize;
 
 /// How often what was summed up becomes records, as in the server.
 const FLUSH_EVERY_MS: u64 = 1_000;
@@ -80,27 +79,11 @@ fn log_lines(recording: &Recording) -> Vec<(f64, Payload)> {
 }
 
 /// The model cards of the discovery store, whenever it was read.
-fn cards(recording: &Recording) -> Vec<(f64, Payload)> {
-    #[derive(Deserialize)]
-    struct DiscoverySnapshot {
-        t: f64,
-        kvs: Vec<Kv>,
-    }
-    #[derive(Deserialize)]
-    struct Kv {
-        key: String,
-        value: serde_json::Value,
-    }
-    let snapshots =
-        recording.discovery().map(|line| serde_json::from_str::<DiscoverySnapshot>(&line).unwrap());
-    let cards = snapshots.flat_map(|DiscoverySnapshot { t, kvs }| {
-        let cards = kvs.into_iter().filter(|kv| kv.key.starts_with("v1/mdc/"));
-        cards.map(move |kv| {
-            let value = Some(kv.value.to_string().into());
-            (t, Payload::Discovery { key: kv.key.into(), value, lease: None })
-        })
-    });
-    cards.collect()
+fn cards(recording: &Recording) -> impl Iterator<Item = (f64, Payload)> + use<> {
+    let cards = recording.discovery_entries().filter(|(_, key, _)| key.starts_with("v1/mdc/"));
+    cards.map(|(t, key, value)| {
+        (t, Payload::Discovery { key: key.into(), value: Some(value.into()), lease: None })
+    })
 }
 
 /// Unix time in milliseconds.

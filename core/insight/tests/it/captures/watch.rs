@@ -8,7 +8,6 @@ use radixscope_model::id::{Millis, SourceIx};
 use radixscope_model::record::{Entry, Finding, LinkState, Phase, Record, Severity, SourceKind};
 use radixscope_state::cluster::{Cluster, Follow};
 use radixscope_state::sink::RecordSink;
-use serde::Deserialize;
 
 use crate::captures::replay::publications;
 
@@ -193,25 +192,9 @@ impl Tape {
 }
 
 /// The model cards of the discovery store, whenever it was read.
-fn cards(recording: &Recording) -> Vec<(f64, Payload)> {
-    #[derive(Deserialize)]
-    struct DiscoverySnapshot {
-        t: f64,
-        kvs: Vec<Kv>,
-    }
-    #[derive(Deserialize)]
-    struct Kv {
-        key: String,
-        value: serde_json::Value,
-    }
-    let snapshots =
-        recording.discovery().map(|line| serde_json::from_str::<DiscoverySnapshot>(&line).unwrap());
-    let cards = snapshots.flat_map(|DiscoverySnapshot { t, kvs }| {
-        let cards = kvs.into_iter().filter(|kv| kv.key.starts_with("v1/mdc/"));
-        cards.map(move |kv| {
-            let value = Some(kv.value.to_string().into());
-            (t, Payload::Discovery { key: kv.key.into(), value, lease: None })
-        })
-    });
-    cards.collect()
+fn cards(recording: &Recording) -> impl Iterator<Item = (f64, Payload)> + use<> {
+    let cards = recording.discovery_entries().filter(|(_, key, _)| key.starts_with("v1/mdc/"));
+    cards.map(|(t, key, value)| {
+        (t, Payload::Discovery { key: key.into(), value: Some(value.into()), lease: None })
+    })
 }
